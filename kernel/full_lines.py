@@ -31,7 +31,7 @@ class FullLines:
     def line(self, item: Any) -> str | None:
         """Return the line of an exchange, with its line feed; None where the general way has to
         write it."""
-        if not isinstance(item, Pair) or not item.counted or not item.undisturbed():
+        if not isinstance(item, Pair) or not item.is_ordinary():
             return None
         size = item.end - item.begin + item.response_end - item.response_begin
         fields = self.fields_of(item)

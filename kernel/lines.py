@@ -66,7 +66,7 @@ class JsonLines:
         """Return the lines of exchanges, without line feeds."""
         out: list[str] = []
         for item in items:
-            if isinstance(item, Pair) and item.counted and item.undisturbed():
+            if isinstance(item, Pair) and item.is_ordinary():
                 out.append(self.line(item))
             else:
                 out.append(self.host.line(item))

@@ -174,6 +174,10 @@ class Pair:
         last bytes tell all of its stages."""
         return self.reader.path.quiet(self.first_ns)
 
+    def is_ordinary(self) -> bool:
+        """Return whether `value` and `about` tell all of its row."""
+        return self.counted and self.undisturbed()
+
     def own(self) -> tuple[Any, ...]:
         out: list[Any] = []
         for field in range(14):

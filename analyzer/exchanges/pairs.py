@@ -103,7 +103,7 @@ class Rows:
 
     def row(self, item: Item) -> Row:
         """Return the row of an exchange, with the topic names known so far."""
-        if type(item) is not Pair or not item.counted or not item.undisturbed():
+        if type(item) is not Pair or not item.is_ordinary():
             return row_of(exchange_of(item), self._context.names)
         return row_like(self.template(item), self.lines.id(item), item.own())
 
