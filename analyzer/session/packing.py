@@ -88,8 +88,7 @@ class Packer:
         for item in items:
             if (
                 type(item) is Pair
-                and item.counted
-                and item.undisturbed()
+                and item.is_ordinary()
                 and not item.reader.host.connection.decrypted
             ):
                 row = rows.template(item)
