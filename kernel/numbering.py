@@ -171,14 +171,14 @@ def without_ids(item: Any) -> bool:
     return isinstance(item, Pair) and item.session is None and item.facts.topic_ids is None
 
 
-def with_origins(items: list[Any], origin_of: Any) -> list[tuple[int, int, Any]]:
-    """Return exchanges behind their origins; `origin_of` is asked for those that are no pair."""
+def with_origins(items: list[Any]) -> list[tuple[int, int, Any]]:
+    """Return exchanges behind their origins."""
     out: list[tuple[int, int, Any]] = []
     for item in items:
         if isinstance(item, Pair):
             out.append((item.packet, item.offset, item))
         else:
-            packet, offset = origin_of(item)
+            packet, offset = item.origin
             out.append((packet, offset, item))
     return out
 

@@ -126,6 +126,11 @@ class Pair:
         self.batch_producers: tuple[int, ...] = ()
         self.batch_epochs: tuple[int, ...] = ()
 
+    @property
+    def origin(self) -> tuple[int, int]:
+        """The first packet of the request, and the offset of its first byte in its stream."""
+        return self.packet, self.offset
+
     def value(self, field: i64) -> i64:
         """Return a number by its index in `OWN`, or 14 for the time of the last byte; `ABSENT`
         where there is none. Those of stages are right while the pair is `undisturbed`."""

@@ -9,7 +9,6 @@ get a row (opaque) only where Kafka is expected. Sans-I/O.
 from __future__ import annotations
 
 from collections import deque
-from operator import attrgetter
 from typing import TYPE_CHECKING, Self
 
 from kafkascope.analyzer.conversation.conversation import Conversation
@@ -393,7 +392,7 @@ class Conversations(Resumable):
                     Closed(current.connection, None, "end", current.connection.last_ns)
                 )
         self._open.clear()
-        return sorted(out, key=attrgetter("origin"))
+        return sorted(out, key=lambda one: one.origin)
 
 
 # By elimination, because the class is not loaded before there is TLS: of the four kinds of

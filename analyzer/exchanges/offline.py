@@ -26,7 +26,6 @@ from kafkascope.analyzer.exchanges.pairs import (
     bytes_of,
     exchange_of,
     is_named,
-    origin_of,
     response_of,
 )
 from kafkascope.analyzer.model import Exchange, Origin
@@ -190,7 +189,7 @@ class OpenInput:
             # A log of a day beside a capture of a minute: not all of it in memory.
             alone = self._joining.rest()
             while some := list(islice(alone, TOGETHER)):
-                yield self._numbered(self._hold.at_once(with_origins(some, origin_of)))
+                yield self._numbered(self._hold.at_once(with_origins(some)))
 
     def in_flight(self) -> list[Exchange]:
         """Return the exchanges that come when reading ends, also after ctrl+c in `exchanges`:
@@ -292,7 +291,7 @@ class OpenInput:
     def _number(self, found: list[Item]) -> list[Item]:
         """Take exchanges; return those that have their number by then."""
         hold = self._hold
-        told = with_origins(found, origin_of)
+        told = with_origins(found)
         if self.live:
             return self._numbered(hold.at_once(told))
         self._unsettled += len(found)
@@ -313,7 +312,7 @@ class OpenInput:
         if self.logs is not None and self._joining is None:
             return self.logs.settled_ns, []
         first, begun = self._conversations.unsettled()
-        begun += [Origin(*origin_of(each)) for each in self._unacknowledged.items]
+        begun += [Origin(*each.origin) for each in self._unacknowledged.items]
         return min(first, self.assembly.first_waiting), begun
 
     @property

@@ -52,11 +52,6 @@ def bytes_of(item: Item) -> int:
     return sum(side.spot.wire_bytes for side in (item.request, item.response) if side is not None)
 
 
-def origin_of(item: Item) -> tuple[int, int]:
-    """Return where an exchange begins: see `Origin`."""
-    return (item.packet, item.offset) if type(item) is Pair else item.origin
-
-
 def is_named(item: Item, names: TopicNames) -> bool:
     """Return whether all topics of an exchange have names by now, implied ones included."""
     ids: Iterable[bytes] | None

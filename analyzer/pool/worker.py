@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from itertools import chain, islice
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from kafkascope.analyzer.exchanges.pairs import Item, Rows, exchange_of, is_named, origin_of
+from kafkascope.analyzer.exchanges.pairs import Item, Rows, exchange_of, is_named
 from kafkascope.analyzer.exchanges.rows import nameless_topics, row_of
 from kafkascope.analyzer.pipeline.tables.numbers import CONNECTION, exchange_place
 from kafkascope.analyzer.pool.captured_sides import CapturedSides
@@ -164,7 +164,7 @@ class Worker:
         work = self._work
         if work.on_batch:
             for item in found:
-                item.number = exchange_place(*origin_of(item))
+                item.number = exchange_place(*item.origin)
                 self._count_in(item)
             self._batch.wanted += len(found)
             for take in work.on_batch:
@@ -191,7 +191,7 @@ class Worker:
                 self._nameless.append(each)
 
     def _count_in(self, item: Item) -> None:
-        origin = origin_of(item)
+        origin = item.origin
         self._heard.note(item)
         if origin[0] < self._first[0]:
             exchange = exchange_of(item)
