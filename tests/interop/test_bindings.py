@@ -90,7 +90,8 @@ def older(tmp_path_factory: pytest.TempPathFactory) -> Path:
     if packed.returncode:
         pytest.skip("the history is not here")
     with tarfile.open(fileobj=io.BytesIO(packed.stdout)) as files:
-        files.extractall(folder, filter="tar")
+        files.extraction_filter = getattr(tarfile, "tar_filter", None)  # Since 3.11.4.
+        files.extractall(folder)
     command = folder / "older"
     # Modules are found where it starts first.
     command.write_text(f'#!/bin/sh\ncd {folder} && exec {sys.executable} -m kafkascope "$@"\n')

@@ -165,17 +165,19 @@ async def broker(answer: Answering) -> AsyncIterator[Address]:
 
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         writers.add(writer)
-        with contextlib.suppress(asyncio.IncompleteReadError, OSError):
-            while True:
-                head = await reader.readexactly(4)
-                payload = await reader.readexactly(struct.unpack(">i", head)[0])
-                key, version = struct.unpack_from(">hh", payload)
-                answered = answer(key, version, head + payload)
-                if answered is not None:
-                    writer.write(answered)
-                    await writer.drain()
-        writer.close()
-        writers.discard(writer)
+        try:
+            with contextlib.suppress(asyncio.IncompleteReadError, OSError):
+                while True:
+                    head = await reader.readexactly(4)
+                    payload = await reader.readexactly(struct.unpack(">i", head)[0])
+                    key, version = struct.unpack_from(">hh", payload)
+                    answered = answer(key, version, head + payload)
+                    if answered is not None:
+                        writer.write(answered)
+                        await writer.drain()
+        finally:  # Before 3.11.5, a writer that is let go stays open.
+            writer.close()
+            writers.discard(writer)
 
     server = await asyncio.start_server(serve, "127.0.0.1", 0)
     try:

@@ -23,7 +23,8 @@ RELEASES = ("0.8.0", "0.9.0.1", "1.1.1", "3.9.2", "4.4.0")
 def samples(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("recovered")
     with lzma.open(SAMPLES) as file, tarfile.open(fileobj=file) as tar:
-        tar.extractall(folder, filter="data")
+        tar.extraction_filter = getattr(tarfile, "data_filter", None)  # Since 3.11.4.
+        tar.extractall(folder)
     return folder
 
 

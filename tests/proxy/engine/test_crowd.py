@@ -188,14 +188,16 @@ async def storm(proxy: KafkaProxy, count: int) -> None:
     async def one(number: int) -> None:
         with contextlib.suppress(OSError, asyncio.IncompleteReadError):
             reader, writer = await connect(proxy.bootstrap)
-            if number % 4:
-                writer.write(request(HEARTBEAT, 4))
-            if number % 4 > 1:
-                await read_frame(reader)
-            if number % 2:
-                writer.transport.abort()
-            else:
-                await leave(writer)
+            try:
+                if number % 4:
+                    writer.write(request(HEARTBEAT, 4))
+                if number % 4 > 1:
+                    await read_frame(reader)
+            finally:
+                if number % 2:
+                    writer.transport.abort()
+                else:
+                    await leave(writer)
 
     for at in range(0, count, 50):
         await asyncio.gather(*(one(number) for number in range(at, min(count, at + 50))))
