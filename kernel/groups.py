@@ -12,7 +12,7 @@ from typing import Any, Final
 from librt.strings import read_i16_be, read_i32_be, read_i64_be
 from mypy_extensions import i64
 
-from kafkascope.kernel.pairs import FETCH, HEADER, PRODUCE, Pair
+from kafkascope.kernel.pairs import FETCH, HEADER, PRODUCE, Pair, place_of
 from kafkascope.kernel.path import MASK
 from kafkascope.kernel.walker import ABSENT, Partition
 
@@ -144,7 +144,8 @@ def partitions_of(pairs: list[Pair]) -> Partitions:
         if pair.plan.key == PRODUCE:
             produced(found, head, facts.asked, facts.told, pair.data, None)
         else:
-            fetched(found, head, facts.asked, facts.told or [], pair.response, None)
+            offsets = None if pair.session is None else pair.session.offsets
+            fetched(found, head, facts.asked, facts.told or [], pair.response, None, offsets)
         index += 1
     return found
 
@@ -186,8 +187,10 @@ def fetched(
     response: list[Partition] | None,
     data: bytes,
     walk: Any,
+    offsets: Any,
 ) -> None:
-    """Take in the partitions of a Fetch: as `produced`."""
+    """Take in the partitions of a Fetch: as `produced`. `offsets`: of partitions that the request
+    does not list, see `FetchSession.offsets`."""
     at: i64 = 0
     begin, end, number, index = head
     missing: dict[Any, int] = {}
@@ -197,6 +200,8 @@ def fetched(
     if response is not None:
         for part in response:
             sent = missing.pop((topic_of(part), part.index), None) if missing else None
+            if sent is None and offsets is not None:
+                sent = offsets.get(place_of(part))
             rows = rows_of(into, part, part.error)
             blob, held = take(rows, data, part, walk)
             high, last, low, away = part.high, part.stable, part.start, part.elsewhere

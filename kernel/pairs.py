@@ -497,7 +497,7 @@ class Reader:
         if key == FETCH:
             if facts.session != 0:
                 pair.session = self.host.fetch_request(
-                    facts.session, facts.epoch, named(facts.asked), named(facts.forgotten)
+                    facts.session, facts.epoch, offsets_of(facts.asked), named(facts.forgotten)
                 )
         elif key == PRODUCE and facts.acks == 0:
             self.count(pair)
@@ -556,8 +556,12 @@ class Reader:
                 facts.new_session != 0 and error == 0 and facts.epoch == 0
             ):
                 self.host.fetch_response(
-                    facts.session, facts.new_session, error, named(facts.asked)
+                    facts.session, facts.new_session, error, offsets_of(facts.asked)
                 )
+            if pair.session is not None:
+                only_returned = unlisted(facts)
+                if len(only_returned) > 0:
+                    pair.session = self.host.fetch_returned(pair.session, only_returned)
         pair.wait = self.waited(pair)
         self.count(pair)
         self.sink.pairs.append(pair)
@@ -622,7 +626,7 @@ class Reader:
         before: i64 = len(ends)
         told = pair.response_first_ns
         for part in found:
-            place = (part.topic if part.topic is not None else part.topic_id, part.index)
+            place = place_of(part)
             if part.error != 0:
                 if part.error == DENIED:
                     denied += 1
@@ -775,8 +779,37 @@ def named(found: list[Partition] | None) -> tuple[Any, ...]:
         return ()
     out: list[Any] = []
     for part in found:
-        out.append((part.topic if part.topic is not None else part.topic_id, part.index))
+        out.append(place_of(part))
     return tuple(out)
+
+
+def place_of(part: Partition) -> tuple[Any, ...]:
+    return (part.topic if part.topic is not None else part.topic_id, part.index)
+
+
+def offsets_of(found: list[Partition] | None) -> dict[Any, i64]:
+    """Return the fetch offsets of partitions, by (topic or its id, index)."""
+    out: dict[Any, i64] = {}
+    if found is not None:
+        for part in found:
+            out[place_of(part)] = part.offset
+    return out
+
+
+def unlisted(facts: Facts) -> list[Any]:
+    """Return the partitions that a Fetch response has records of, and its request does not list."""
+    out: list[Any] = []
+    found = facts.told
+    if found is not None:
+        asked: dict[Any, i64] | None = None
+        for part in found:
+            if part.size > 0:
+                if asked is None:
+                    asked = offsets_of(facts.asked)
+                place = place_of(part)
+                if place not in asked:
+                    out.append(place)
+    return out
 
 
 def bytes_before(data: bytes, at: i64, size: i64, offset: i64, wanted: i64, host: Any) -> i64:

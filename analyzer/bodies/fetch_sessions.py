@@ -9,7 +9,7 @@ marked as unknown. Sans-I/O.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
 from itertools import islice
 from typing import Any, Final, NamedTuple, Protocol, Self, TypeAlias
 
@@ -25,6 +25,8 @@ SHARE_ACKNOWLEDGE: Final = 79
 KEYS: Final = frozenset({FETCH, SHARE_FETCH, SHARE_ACKNOWLEDGE})
 
 FINAL_EPOCH: Final = -1
+# A fetch offset that a request does not have, as those of ShareFetch.
+NOWHERE: Final = -1
 
 
 # Memory of a partition of a session.
@@ -70,6 +72,9 @@ class FetchSession(NamedTuple):
     """What is fetched; None when the session began before the capture."""
     incremental: bool
     """Whether the request lists only what changed."""
+    offsets: Mapping[Partition, int] | None = None
+    """Fetch offsets of partitions that the response has records of and the request does not
+    list: those that an earlier request listed."""
 
 
 class FetchSessions(Resumable):
@@ -82,7 +87,8 @@ class FetchSessions(Resumable):
         self._ledger, self._limits = ledger, limits
         self._count = 0
         """Partitions of all sessions."""
-        self._sessions: dict[Any, dict[Partition, None] | None] = {}
+        self._sessions: dict[Any, dict[Partition, int] | None] = {}
+        """Partitions with their last fetch offsets."""
         self._topics: dict[Any, dict[str | bytes, int]] = {}
         """Partitions of each topic, of the sessions that are known."""
         self._shown: dict[Any, Implied | None] = {}
@@ -120,10 +126,10 @@ class FetchSessions(Resumable):
         self,
         name: int,
         epoch: int,
-        listed: tuple[Partition, ...],
+        listed: Mapping[Partition, int],
         forgotten: tuple[Partition, ...],
     ) -> FetchSession:
-        """Process a Fetch request within a session."""
+        """Process a Fetch request within a session. `listed`: partitions with fetch offsets."""
         if epoch in (FINAL_EPOCH, 0):
             # Ends the session and fetches only what it lists. With epoch 0 it asks for another
             # session.
@@ -146,7 +152,7 @@ class FetchSessions(Resumable):
         return FetchSession(None, epoch, implied, incremental=True)
 
     def _change(
-        self, name: Any, listed: tuple[Partition, ...], forgotten: tuple[Partition, ...]
+        self, name: Any, listed: Mapping[Partition, int], forgotten: tuple[Partition, ...]
     ) -> Implied | None:
         known = self._sessions.get(name)
         if known is None:
@@ -154,11 +160,11 @@ class FetchSessions(Resumable):
         topics = self._topics[name]
         before = len(known)
         changed = False
-        for each in listed:
+        for each, offset in listed.items():
             if each not in known:
-                known[each] = None
                 topics[each[0]] = topics.get(each[0], 0) + 1
                 changed = True
+            known[each] = offset
         for each in forgotten:
             if each in known:
                 del known[each]
@@ -170,38 +176,55 @@ class FetchSessions(Resumable):
             self._show(name, known, topics, before)
         return self._shown[name]
 
-    def response(self, key: int, asked: dict[str, Any], answer: dict[str, Any]) -> None:
-        """Process a response: it opens sessions and ends those that the broker has lost."""
+    def response(
+        self,
+        key: int,
+        asked: dict[str, Any],
+        answer: dict[str, Any],
+        session: FetchSession | None = None,
+    ) -> FetchSession | None:
+        """Process a response: it opens sessions and ends those that the broker has lost. Return
+        the session of the request with what the response implies."""
         error = answer.get("error_code", 0)
         if key != FETCH:
             if error in SESSION_ERRORS:
                 self._close((asked["group_id"], asked["member_id"]))
-            return
+            return session
         old, new = asked.get("session_id", 0), answer.get("session_id", 0)
         if error in SESSION_ERRORS or (new and asked.get("session_epoch") == 0):
             self.fetched(old, new, error, listed(asked))
+        if session is None:
+            return None
+        return self.returned(session, _with_records(answer) - listed(asked).keys())
 
-    def fetched(self, old: int, new: int, error: int, listed: tuple[Partition, ...]) -> None:
+    def returned(self, session: FetchSession, unlisted: Iterable[Partition]) -> FetchSession:
+        """Return the session of a request with the offsets of partitions that only its response
+        has."""
+        known = self._sessions.get(session.id) or {}
+        offsets = {each: known[each] for each in unlisted if each in known}
+        return session._replace(offsets=offsets) if offsets else session
+
+    def fetched(self, old: int, new: int, error: int, listed: Mapping[Partition, int]) -> None:
         """Process a response to a Fetch that has lost its session, or asked for one."""
         if error in SESSION_ERRORS:
             self._close(old)
         elif new and not error:
             self._open(new, listed)
 
-    def _open(self, name: Any, partitions: tuple[Partition, ...]) -> None:
+    def _open(self, name: Any, partitions: Mapping[Partition, int]) -> None:
         if name not in self._sessions and len(self._sessions) >= self._limits.sessions:
             # Not worth a word: who opens so many goes on with the last ones.
             self._close(next(iter(self._sessions)))
-        self._keep(name, dict.fromkeys(partitions))
+        self._keep(name, dict(partitions))
 
-    def _keep(self, name: Any, partitions: dict[Partition, None] | None) -> None:
+    def _keep(self, name: Any, partitions: dict[Partition, int] | None) -> None:
         before = self._shown.get(name)
         self._show(name, partitions, _by_topic(partitions or ()), before.size if before else 0)
 
     def _show(
         self,
         name: Any,
-        partitions: dict[Partition, None] | None,
+        partitions: dict[Partition, int] | None,
         topics: dict[str | bytes, int],
         before: int,
     ) -> None:
@@ -256,18 +279,27 @@ def topic_of(topic: dict[str, Any]) -> str | bytes:
     return name
 
 
-def listed(body: dict[str, Any]) -> tuple[Partition, ...]:
-    """Return the partitions that a request lists for fetching."""
-    return tuple(
+def listed(body: dict[str, Any]) -> dict[Partition, int]:
+    """Return the partitions that a request lists for fetching, with their fetch offsets."""
+    return {
         (
             topic_of(topic),
             partition["partition"] if "partition" in partition else partition["partition_index"],
-        )
+        ): partition.get("fetch_offset", NOWHERE)
         for topic in body["topics"] or ()
         for partition in topic["partitions"]
         # In ShareFetch 0, a size of zero means: acknowledged, not fetched.
         if "partition" in partition or partition.get("partition_max_bytes") != 0
-    )
+    }
+
+
+def _with_records(answer: dict[str, Any]) -> set[Partition]:
+    return {
+        (topic_of(topic), partition["partition_index"])
+        for topic in answer.get("responses") or ()
+        for partition in topic["partitions"]
+        if partition.get("records")
+    }
 
 
 def _forgotten(body: dict[str, Any]) -> tuple[Partition, ...]:

@@ -871,7 +871,9 @@ class Conversation(Resumable):
             elif header.api_key in STATEFUL:
                 self.phases.saw_response(header.api_key, decoded)
             elif header.api_key in fetch_sessions.KEYS and pending.body is not None:
-                self._fetching.response(header.api_key, pending.body, decoded.body)
+                pending.session = self._fetching.response(
+                    header.api_key, pending.body, decoded.body, pending.session
+                )
         return decoded, undecoded
 
     def _emit_orphan(self, frame: Frame) -> None:

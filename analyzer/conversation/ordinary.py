@@ -121,6 +121,7 @@ class Ordinary:
         self._context, self._phases = context, phases
         self._waits = waits
         self.fetch_request, self.fetch_response = fetching.fetch, fetching.fetched
+        self.fetch_returned = fetching.returned
         self.reader = kernel = Reader(context.sink, PLANS, TEXTS, self, client)
         kernel.ends, kernel.max_partitions = waits.ends.known, waits.ends.most
         kernel.sent_ns, kernel.answered_ns, kernel.until_ns = waits.clocks
@@ -366,6 +367,6 @@ def pair_of(exchange: Exchange, reader: Reader) -> Pair | None:
     pair.response, pair.response_begin, pair.response_end = answer, -LEAST, len(answer)
     pair.first_ns, pair.last_ns = request.spot.first_ns, request.spot.last_ns
     pair.response_first_ns, pair.response_last_ns = response.spot.first_ns, response.spot.last_ns
-    pair.wait = exchange.wait_ns
+    pair.session, pair.wait = exchange.fetch_session, exchange.wait_ns
     reader.count(pair)
     return pair

@@ -197,14 +197,20 @@ class Disguise:
             if len(self._implied) >= LIMITS.sessions:
                 self._implied.clear()
             found = self._implied[id(known)] = known, self._disguised(known)
-        return session._replace(implied=found[1])
+        offsets = session.offsets and {
+            (self._topic(topic), number): offset
+            for (topic, number), offset in session.offsets.items()
+        }
+        return session._replace(implied=found[1], offsets=offsets)
+
+    def _topic(self, topic: str | bytes) -> str | bytes:
+        names = self._redaction.names
+        if isinstance(topic, str):
+            return names.name(topic, "topicName")
+        return names.uuid(Uuid(topic))
 
     def _disguised(self, known: Implied) -> Implied:
-        names = self._redaction.names
-        topics = {
-            t: names.name(t, "topicName") if isinstance(t, str) else names.uuid(Uuid(t))
-            for t in known.topics
-        }
+        topics = {topic: self._topic(topic) for topic in known.topics}
         partitions = known.partitions
         if partitions is not None:
             partitions = tuple([(topics[t], number) for t, number in partitions])

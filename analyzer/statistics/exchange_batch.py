@@ -72,7 +72,8 @@ class PartitionColumns:
     at: Sequence[int]
     """Places among the partitions of the exchange."""
     fetch_offsets: Sequence[int | None]
-    """Fetch offsets of requests; None where it did not name the partition."""
+    """Fetch offsets of requests, and within a session of earlier ones; None where none named the
+    partition."""
     highs: Sequence[int]
     """High watermarks of Fetch responses, last stable offsets, and where the log begins; -1 where
     the response lacks it."""
@@ -310,9 +311,12 @@ class ExchangeBatch:
             return partitions_of(self._pairs)
         found = Partitions()
         if self.api_key in CARRIERS:
-            take = produced if self.api_key == PRODUCE else fetched
             head = self.begins[0], self.ends[0], self.numbers[0], 0
-            take(found, head, *_bodies(self.exchange), _walk)
+            bodies, session = _bodies(self.exchange), self.exchange.fetch_session
+            if self.api_key == PRODUCE:
+                produced(found, head, *bodies, _walk)
+            else:
+                fetched(found, head, *bodies, _walk, None if session is None else session.offsets)
         return found
 
 

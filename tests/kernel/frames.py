@@ -79,7 +79,7 @@ class Host:
     def nothing(self, *about: Any) -> None:
         """Take what the reader says of the state of a connection."""
 
-    learn_request = learn_response = fetch_response = forgot = grew = nothing
+    learn_request = learn_response = fetch_response = fetch_returned = forgot = grew = nothing
 
 
 def reader_of_a_test() -> Reader:

@@ -83,6 +83,21 @@ def test_partitions_are_added_and_dropped() -> None:
     assert implied(sessions, fetch(9, 2, gone=(("a", 0),))) == {(TOPIC_ID, 3), ("b", 0)}
 
 
+def test_offsets_of_partitions_that_only_the_response_has_are_those_of_earlier_requests() -> None:
+    sessions = FetchSessions()
+    asked = fetch(0, 0, ("a", 0), ("a", 1), (TOPIC_ID, 0))
+    for number, each in enumerate(asked["topics"]):
+        each["partitions"][0]["fetch_offset"] = 40 + number
+    sessions.response(FETCH, asked, {"error_code": 0, "session_id": 9})
+    more = fetch(9, 1, ("a", 1))
+    parts = [{"partition_index": 0, "records": b"r"}, {"partition_index": 1, "records": b"r"}]
+    silent = {"topic_id": TOPIC_ID, "partitions": [{"partition_index": 0, "records": b""}]}
+    answer = {"error_code": 0, "responses": [{"topic": "a", "partitions": parts}, silent]}
+    found = sessions.response(FETCH, more, answer, sessions.request(FETCH, more))
+    assert found is not None
+    assert found.offsets == {("a", 0): 40}
+
+
 def test_a_session_from_before_the_capture_is_unknown() -> None:
     assert FetchSessions().request(FETCH, fetch(9, 41, ("a", 0))) == FetchSession(
         9, 41, None, incremental=True

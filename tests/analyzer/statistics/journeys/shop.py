@@ -21,6 +21,7 @@ from tests.kit.batches import batch
 from tests.kit.wire import CLIENT, MS, START, Wire, request, response, told
 
 TRANSACTIONAL, CONTROL = 16, 32
+SESSION = 77
 Pair = tuple[Row, Exchange]
 
 
@@ -110,7 +111,9 @@ class Shop:
         stable: int = 1 << 30,
         topic: str = "t",
         port: int = 9092,
+        epoch: int = -1,
     ) -> Self:
+        """`epoch`: of a fetch session; -1: there is none."""
         asked = {"partition": 0, "current_leader_epoch": -1, "fetch_offset": offset}
         asked |= {"log_start_offset": -1, "partition_max_bytes": 1 << 20}
         topics = [] if offset is None else [{"topic": topic, "partitions": [asked]}]
@@ -126,7 +129,12 @@ class Shop:
         }
         ask = {"replica_id": replica, "isolation_level": isolation, "topics": topics}
         ask |= {"forgotten_topics_data": [], "rack_id": ""}
-        answer = {"error_code": 0, "responses": [{"topic": topic, "partitions": [part]}]}
+        ask |= {"session_id": SESSION if epoch > 0 else 0, "session_epoch": epoch}
+        session = 0 if epoch < 0 else SESSION
+        # Within a session, partitions without news are left out of the response.
+        parts = [part] if blob or epoch < 0 else []
+        answer = {"error_code": 0, "session_id": session}
+        answer |= {"responses": [{"topic": topic, "partitions": parts}]}
         return self.exchange(client_id, "Fetch", 11, ask, answer, port)
 
     def commit(self, client_id: str, group: str, offset: int, *, error: int = 0) -> Self:

@@ -5,8 +5,10 @@ from __future__ import annotations
 import json
 import struct
 import zlib
+from pathlib import Path
 from typing import Any, NamedTuple
 
+from click.testing import CliRunner
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -15,6 +17,7 @@ from kafkascope.analyzer.statistics.exchange_batch import ExchangeBatch
 from kafkascope.analyzer.statistics.journeys.facts import Sent
 from kafkascope.analyzer.statistics.journeys.journeys import Journeys
 from kafkascope.analyzer.statistics.journeys.model import Journey
+from kafkascope.tui.cli import main
 from tests.analyzer.statistics.journeys.shop import TRANSACTIONAL, Shop, marker, records
 from tests.kit.batches import batch
 from tests.kit.wire import MS, START
@@ -67,6 +70,18 @@ def test_within_a_session_the_partition_is_not_named_again() -> None:
     shop.fetch("bill", None, records(4))
     assert fetched(shop.journey(3)) == [("bill", None, 6, None, 0)]
     assert fetched(shop.journey(1)) == [("bill", None, 4, None, 0)]
+
+
+def test_an_offset_stays_in_effect_within_a_session(tmp_path: Path) -> None:
+    """A response that is full leaves a partition out, and the next request does not list it."""
+    shop = Shop().produce("web", 0, records(5)).fetch("bill", 3, b"", epoch=0)
+    shop.fetch("bill", None, records(5), epoch=1)
+    assert fetched(shop.journey(2)) == []
+    assert fetched(shop.journey(3)) == [("bill", None, 6, None, 0)]
+    assert [each.records for each in shop.journeys().applications()[0].reads] == [2]
+    capture = shop.capture(tmp_path / "session.pcapng", {9092})
+    lines = CliRunner().invoke(main, ["map", str(capture), "--format", "csv"]).stdout.splitlines()
+    assert [line.split(",")[:5] for line in lines[1:2]] == [["bill", "reads", "t", "", "2"]]
 
 
 def test_records_of_a_compacted_batch_are_those_that_are_left() -> None:
