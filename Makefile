@@ -12,7 +12,7 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 LOCK = requirements/py$(shell "$(or $(PYTHON),false)" -c 'import sys; print(min(313, sys.version_info[0] * 100 + sys.version_info[1]))' 2>/dev/null).txt
-SOAK_PYTHON ?= $(shell for p in python3.13 $(HOME)/.pyenv/versions/3.13*/bin/python; do \
+NEWEST ?= $(shell for p in python3.13 $(HOME)/.pyenv/versions/3.13*/bin/python; do \
     "$$p" -c 'import venv' 2>/dev/null && { echo "$$p"; break; }; done)
 
 # Two processes; tests/distribution.py says which tests share brokers or Spark, and so a process.
@@ -26,7 +26,7 @@ ALONE := -n 2 -m "not interop and not soak"
 # Else hundreds of programs that tests start compile all our modules again.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help setup kernel demo test quick slow check fmt lint type fuzz soak bench docs pictures site golden samples wheel spark-package lock clean
+.PHONY: help setup kernel demo test quick slow check fmt lint type newest fuzz soak bench docs pictures site golden samples wheel spark-package lock clean
 
 help: setup
 	@echo
@@ -35,9 +35,9 @@ help: setup
 	@echo '               client libraries, which are skipped without Java and Maven'
 	@echo 'make check     format, lint, types, import arrows, and `make test` without the broker: 9 minutes'
 	@echo 'make slow      all brokers and clients, Spark, and what else takes long: 20 minutes'
-	@echo '.ci/run        `make test` and `make slow` with no test skipped, then the wheel: 35 minutes'
+	@echo '.ci/run        lint, types, `make test` and `make slow` with no test skipped, then Python 3.13 and the wheel: 40 minutes'
 	@echo 'make soak      full matrices and long runs: hours'
-	@echo 'more:          fmt lint type quick fuzz bench docs site golden samples wheel spark-package lock clean'
+	@echo 'more:          fmt lint type newest quick fuzz bench docs site golden samples wheel spark-package lock clean'
 
 setup: kernel
 
@@ -85,15 +85,20 @@ lint: setup
 type: setup
 	$(BIN)/mypy
 
+# The newest Python we support, in an environment of its own; where it is missing, nothing is done.
+newest:
+	@test -n "$(NEWEST)" || echo 'skipped: there is no Python 3.13'
+	test -z "$(NEWEST)" || $(MAKE) lint type test PYTHON="$(NEWEST)" VENV=.venv313
+
 # Many more examples of every property, with new seeds each time.
 fuzz: setup
 	HYPOTHESIS_PROFILE=soak $(PYTEST) -q -n 2 --timeout 3600 -m "not interop"
 
-# Every client against every broker, long runs, and all without brokers on the newest Python.
+# Every client against every broker, long runs, and the long tests without brokers on the newest Python.
 soak: setup
 	$(PYTEST) -q -rs --timeout 3600 -m soak
 	ORACLE_EXAMPLES=40 $(PYTEST) -q -rs --timeout 3600 tests/interop/test_oracle.py
-	test -z "$(SOAK_PYTHON)" || $(MAKE) quick QUICK='$(ALONE)' PYTHON="$(SOAK_PYTHON)" VENV=.venv313
+	test -z "$(NEWEST)" || $(MAKE) quick QUICK='$(ALONE)' PYTHON="$(NEWEST)" VENV=.venv313
 
 # The goals of speed and memory beside what is measured, and the proxy beside HAProxy.
 bench: setup
