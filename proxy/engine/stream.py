@@ -172,6 +172,11 @@ class Stream(asyncio.BufferedProtocol):
         if sock is not None and sock.family in (socket.AF_INET, socket.AF_INET6):
             sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             _keep_alive(sock)
+        # Not at once: uvloop, and asyncio of 3.11.2, begin to read behind `connection_made`,
+        # whether or not reading was paused in it.
+        asyncio.get_running_loop().call_soon(self._begin)
+
+    def _begin(self) -> None:
         self._update()
         if self._made is not None:
             self._made(self)
@@ -182,8 +187,6 @@ class Stream(asyncio.BufferedProtocol):
     def buffer_updated(self, nbytes: int) -> None:
         arena = self._arena
         data = arena.view[:nbytes]
-        if self._why:
-            self.transport.pause_reading()  # uvloop reads on when told so in `connection_made`
         if self.on_data is None or self._why & STARTING:
             self._early.append(bytes(data))
         else:
