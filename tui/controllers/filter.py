@@ -96,6 +96,7 @@ class FilterController(Controller):
         """Put a filter into the box that is applied already."""
         self.put(text)
         self._applied, self.error, self._before = self.box.value, "", None
+        self._stop_typing()
 
     def restore(self, text: str) -> None:
         """Apply the filter of a view that is shown again."""
@@ -132,8 +133,7 @@ class FilterController(Controller):
 
     def typed(self, text: str) -> None:
         """Complete a text that is being typed, and apply it when typing rests."""
-        if self._typing is not None:
-            self._typing.stop()
+        self._stop_typing()
         if wants_keeping(text) is not None:
             self.choices.show(None)
             self.error = ""
@@ -147,6 +147,10 @@ class FilterController(Controller):
         if text != self._applied:
             self._applied = None
             self._typing = self.shell.set_timer(TYPING, lambda: self.apply(text, entered=False))
+
+    def _stop_typing(self) -> None:
+        if self._typing is not None:
+            self._typing.stop()
 
     def _complete(self) -> None:
         box = self.box
