@@ -103,7 +103,14 @@ def table(
     apart = width is None and not times.relative
     asked = [column.name for column in columns]
     head = output.lined(joined(titles), "header")
-    return Printing(of, asked if apart else None, head, tail=tail)
+    return Printing(of, asked if apart else None, head, tail=tail, batch=_batch(of, columns))
+
+
+def _batch(of: Of, columns: Sequence[ListColumn]) -> Callable[[Rows, list[Item]], bytes] | None:
+    """Return what prints exchanges as they were read, where the columns need no object of one."""
+    if not all(column.of_row for column in columns):
+        return None
+    return lambda rows, items: b"".join([of(rows.row(item), None) for item in items])
 
 
 def _priority(options: ReadOptions) -> Sequence[str]:
@@ -129,13 +136,14 @@ def plain(columns: Sequence[ListColumn], form: str, output: Output) -> Printing:
         def cells(row: Row, exchange: Exchange | None) -> bytes:
             return output.celled([raw_cell(column, row, exchange) for column in columns])
 
-        return Printing(cells, names, output.celled(names), always=True)
+        head = output.celled(names)
+        return Printing(cells, names, head, always=True, batch=_batch(cells, columns))
 
     def element(row: Row, exchange: Exchange | None) -> bytes:
         shown = [json_value(column, row, exchange) for column in columns]
         return output.element_of(dict(zip(names, shown, strict=True)))
 
-    return Printing(element, names)
+    return Printing(element, names, batch=_batch(element, columns))
 
 
 _NAMED: Final = {"/t": "\t", "/s": " "}

@@ -42,6 +42,8 @@ class ListColumn(NamedTuple):
     """What it sorts by, and what programs get."""
     downwards: bool
     """Sorts the largest first unless told otherwise."""
+    of_row: bool = True
+    """Whether the row has all that it shows."""
 
 
 def columns_of(names: Sequence[str], times: Times) -> list[ListColumn]:
@@ -135,8 +137,8 @@ def _field(name: str) -> ListColumn:
         return render_cells.joined(kind, given)
 
     downwards = kind in LARGEST_FIRST or field.name in SORTED_DOWN
-    right = kind in ("int", "size", "duration")
-    return ListColumn(name, name, max(len(name), 12), right, cell, values, downwards)
+    right, of_row = kind in ("int", "size", "duration"), bool(field.reads)
+    return ListColumn(name, name, max(len(name), 12), right, cell, values, downwards, of_row)
 
 
 def raw_values(name: str) -> tuple[Type, CellValues]:

@@ -13,6 +13,7 @@ from click.testing import CliRunner
 from kafkascope.analyzer.commands.output import refuse_inputs
 from kafkascope.analyzer.commands.show import show
 from kafkascope.tui.cli import main
+from tests.kit.run import output
 from tests.kit.samples import SAMPLES
 
 CAPTURE = SAMPLES / "kafka-python.pcap"
@@ -112,3 +113,19 @@ def test_all_of_it_when_asked_for(option: str) -> None:
     text = "\n".join(run(option))
     assert text.count(" api_key: ") == 79
     assert text.count(" max_version: ") >= 79
+
+
+@pytest.mark.parametrize(
+    "form",
+    [
+        "",
+        "--format tsv",
+        "-t u --columns no,time,api,topic,records",
+        "--format csv --columns no,api,result",
+        "--format json --columns no,latency,kafka.client_software_name",
+    ],
+)
+def test_lines_of_rows_alone_are_those_of_whole_exchanges(form: str) -> None:
+    """A filter takes the way over objects, also one that all exchanges match."""
+    words = ["ls", *form.split(), CAPTURE]
+    assert output(*words) == output(*words, "-Y", "number > 0")

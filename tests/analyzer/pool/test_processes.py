@@ -182,7 +182,7 @@ def _children(process: int) -> list[int]:
     return list(map(int, text.split()))
 
 
-LISTED = ("ls", "--json", "--columns", "number,state,api,latency")
+LISTED = ("ls", "--json", "-Y", "api", "--columns", "number,state,api,latency")
 """One process writes whole exchanges faster than several."""
 
 on_linux = pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="needs /proc")
