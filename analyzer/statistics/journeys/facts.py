@@ -128,6 +128,8 @@ STABLE: Final = "stable"
 """A response had a last stable offset beyond it."""
 REPLICATED: Final = "replicated"
 """A follower, whose node id is behind it, asked for what is beyond it."""
+COMPACTED: Final = "compacted"
+"""The response whose time is behind it had a batch around the record, but not the record."""
 CONTENTS: Final = "contents"
 """The record was sent or fetched: behind it are its key, its CreateTime and its `traceparent`."""
 

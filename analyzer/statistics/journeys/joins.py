@@ -23,6 +23,7 @@ from kafkascope.analyzer.merging.integer_rows import IntegerRows, R
 from kafkascope.analyzer.merging.tables import Key, by_key
 from kafkascope.analyzer.statistics.journeys.clients import MapClients
 from kafkascope.analyzer.statistics.journeys.facts import (
+    COMPACTED,
     CONTENTS,
     REPLICATED,
     STABLE,
@@ -220,6 +221,7 @@ class Joins:
         for time_ns, what in sorted(self._moments.get(place, ()), key=itemgetter(0)):
             if log.begin_ns <= time_ns < log.end_ns:
                 first.setdefault(what, time_ns)
+        compacted = [what[1] for what in first if what[0] == COMPACTED]
         key, created_ms, traceparent = (
             next((what[at] for what in first if what[0] == CONTENTS and what[at] is not None), None)
             for at in (1, 2, 3)
@@ -232,8 +234,8 @@ class Joins:
             first.get((VISIBLE,)),
             first.get((STABLE,)),
             tuple(Replicated(what[1], at) for what, at in first.items() if what[0] == REPLICATED),
-            self._fetched(log, log.shown, offset),
-            self._fetched(log, log.hidden, offset),
+            self._fetched(log, log.shown, offset, compacted),
+            self._fetched(log, log.hidden, offset, compacted),
             self._transaction(log, sent, offset),
             traceparent,
         )
@@ -244,11 +246,14 @@ class Joins:
         return Produced(*who, int(sent.time_ns[0]), None if acknowledged < 0 else acknowledged)
 
     def _fetched(
-        self, log: PartitionLog, reads: dict[Group, Any], offset: int
+        self, log: PartitionLog, reads: dict[Group, Any], offset: int, compacted: list[int]
     ) -> tuple[Fetched, ...]:
+        import numpy as np
+
         out = []
         for group, whole in reads.items():
-            mine = _selected(whole, (whole.base <= offset) & (offset <= whole.last))
+            around = (whole.base <= offset) & (offset <= whole.last)
+            mine = _selected(whole, around & ~np.isin(whole.time_ns, compacted))
             # A client that started again is the same, also on another host.
             clients = zip(map(self._who, mine.client.tolist()), mine.time_ns.tolist(), strict=True)
             commits = self._commits_of(group, log)

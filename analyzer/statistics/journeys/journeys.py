@@ -23,6 +23,7 @@ from kafkascope.analyzer.statistics.journeys.applications import (
 )
 from kafkascope.analyzer.statistics.journeys.carried import NOWHERE, At, Carried
 from kafkascope.analyzer.statistics.journeys.facts import (
+    COMPACTED,
     CONTENTS,
     REPLICATED,
     STABLE,
@@ -35,7 +36,7 @@ from kafkascope.analyzer.statistics.model import Column, Line, TopicNames, colum
 from kafkascope.analyzer.text import plural
 from kafkascope.dissectors.errors import DissectError
 from kafkascope.dissectors.records.batches import TRANSACTIONAL
-from kafkascope.dissectors.records.records import Batch, Record, open_batch
+from kafkascope.dissectors.records.records import Batch, open_batch
 
 SHARE_ACKNOWLEDGE: Final = 79
 # Type of an acknowledgement.
@@ -174,18 +175,23 @@ class Journeys(Applications):
         if not offsets or batch.control:
             return
         try:
-            records: Sequence[Record] = open_batch(blob, batch).records
+            opened = open_batch(blob, batch)
         except DissectError:
             return
-        for place, record in enumerate(records):
+        missing = set(offsets)
+        for place, record in enumerate(opened.records):
             offset = base + place if produced else record.offset
-            if offset in offsets:
+            if offset in missing:
+                missing.discard(offset)
                 headers = {name: data for name, data in record.headers if data}
                 key = None if record.key is None else record.key.decode(errors="replace")
                 created_ms = None if batch.log_append_time else record.timestamp
                 parent = headers.get(TRACEPARENT, b"").decode(errors="replace") or None
                 contents = *at, offset, CONTENTS, key, created_ms, parent
                 self.moments[contents].take(time_ns=time_ns)
+        # Of a batch that cannot be read to its end, it is not known.
+        for offset in () if produced or opened.error else missing:
+            self.moments[(*at, offset, COMPACTED, time_ns)].take(time_ns=time_ns)
 
     def rows(self, names: TopicNames | None = None, by: By = "application") -> list[Line]:
         """Return one line for each producing application, topic and group."""

@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from kafkascope.analyzer.merging.integer_rows import IntegerRows
 from kafkascope.analyzer.statistics.exchange_batch import ExchangeBatch
 from kafkascope.analyzer.statistics.journeys.facts import Sent
+from kafkascope.analyzer.statistics.journeys.joins import Joins
 from kafkascope.analyzer.statistics.journeys.journeys import Journeys
 from kafkascope.analyzer.statistics.journeys.model import Journey
 from kafkascope.tui.cli import main
@@ -91,6 +92,17 @@ def test_records_of_a_compacted_batch_are_those_that_are_left() -> None:
     assert lines(shop)["web", "t", None]["records"] == 2
     late = Shop().produce("web", 10, records(10)).fetch("bill", 11, bytes(blob))
     assert lines(late)["web", "t", None]["records"] == 1
+
+
+def test_a_record_that_was_compacted_within_its_batch_is_not_fetched() -> None:
+    shop = Shop().produce("web", 10, records(3)).fetch("bill", 10, records(3, 10))
+    blob = bytearray(records(2, 10))
+    blob[23:27] = (2).to_bytes(4)  # offsets 10 and 11 of 10 to 12
+    shop.fetch("late", 10, bytes(blob))
+    found = Joins(shop.journeys([(0, 11), (0, 12)]))
+    (there,), (gone,) = found.journeys("t", 0, 11), found.journeys("t", 0, 12)
+    assert [each.client_id for each in there.fetched] == ["bill", "late"]
+    assert [each.client_id for each in gone.fetched] == ["bill"]
 
 
 def test_a_client_that_rewinds_fetches_again() -> None:
