@@ -114,7 +114,7 @@ class KafkaAddon:
     def done(self) -> None:
         """Take the content view back, where that is possible."""
         if hasattr(contentviews, "views"):  # 11 refuses two of one name, 12 replaces the first
-            contentviews.remove(self._view)  # type: ignore[arg-type]
+            contentviews.remove(self._view)  # type: ignore[arg-type, attr-defined, unused-ignore]
 
     def configure(self, updated: set[str]) -> None:
         """Take over a filter."""
