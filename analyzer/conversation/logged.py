@@ -62,6 +62,8 @@ if TYPE_CHECKING:
 PRODUCE: Final = 0
 # The largest correlation id of a client's first request: they begin with 0 or 1.
 FIRST: Final = 1
+STAMP_NS: Final = 1_000_000_000
+"""What the coarsest time of a line may lack: patterns such as `%d{yyyy-MM-dd HH:mm:ss}`."""
 NO_BROKER: Final = "unknown"
 """Host of a broker whose lines do not name it (0.8)."""
 ANONYMOUS: Final = "ANONYMOUS"
@@ -229,6 +231,8 @@ class _State:
     """Its first request was logged, and no login came before."""
     software: str = ""
     """That an ApiVersions request named."""
+    done_ns: int = 0
+    """When its last request was complete."""
 
 
 class LoggedConnections:
@@ -249,6 +253,8 @@ class LoggedConnections:
     def take(self, file: int, line: LogLine, completed: Completed) -> LoggedLine:
         """Return what becomes the exchange of a line; `file`: index of the input."""
         state = self._state_of(file, completed)
+        completed = _behind(completed, state.done_ns)
+        state.done_ns = completed.written_ns
         connection, key, version = state.connection, completed.api_key, completed.api_version
         connection.last_ns = max(connection.last_ns, completed.written_ns)
         client_id = bounded(completed.client_id)
@@ -346,6 +352,16 @@ class LoggedConnections:
             other = self._forwarded.pop(_forwarding_key(line), None)
             if other is not None:
                 logged.counterpart, other.logged.counterpart = other.id, line.id
+
+
+def _behind(completed: Completed, done_ns: int) -> Completed:
+    """Return a completed request that begins behind the one before on its connection. A broker
+    reads no request before the response to the last one is sent (`Processor` mutes the channel),
+    but times of lines are cut to milliseconds or seconds: without this, two Fetches of one
+    millisecond change places, and the reader seems to go back."""
+    written_ns = done_ns + completed.total_ns
+    late = 0 < written_ns - completed.written_ns < STAMP_NS
+    return completed._replace(written_ns=written_ns) if late else completed
 
 
 def _forwarding_key(line: LoggedLine) -> tuple[object, ...]:

@@ -16,7 +16,7 @@ from kafkascope.analyzer.statistics.delivery.audit import Audit
 from kafkascope.analyzer.statistics.delivery.ends import Bounds, listed, written
 from kafkascope.analyzer.statistics.delivery.model import DeliveryFacts, Planned, Reads
 from kafkascope.analyzer.statistics.delivery.parts import (
-    NO_ENCODING,
+    LOGGED,
     commits_of,
     encoding,
     offset_in,
@@ -219,7 +219,7 @@ class Delivery(DeliveryFacts):
                 events.append((begin, id_, at, number, _fetch_event, first, last, high, end, how))
             elif read is not None and read[1] is not None:
                 reads.records += read[1] - read[0]
-                to = (_fetch_event, *read, high, end, NO_ENCODING)
+                to = (_fetch_event, *read, high, end, LOGGED)
                 events.append((begin, id_, at, number, *to))
             elif read is not None:
                 # Nothing tells how far, but for the end of the log.

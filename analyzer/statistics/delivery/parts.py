@@ -106,6 +106,8 @@ def plan_of(key: int, asked: dict[str, Any], response: dict[str, Any]) -> dict[s
 MAGIC: Final = 2
 PLAIN: Final = frozenset({0})
 NO_ENCODING: Final[dict[str, Any]] = {}
+LOGGED: Final[dict[str, Any]] = {"logged": True}
+"""Of records that a line of a request log lacks."""
 
 
 def encoding(blob: bytes, batches: Sequence[Batch]) -> dict[str, Any]:
