@@ -45,6 +45,8 @@ class Early(KeyedMeasures):
     """Fetches that got nothing, long before the time that they allowed."""
 
     count: int = total()
+    unread: int = total()
+    """Lines of request logs, which have no records, whose Fetch got some, or may have."""
     wait_ms: int | None = most()
 
 
@@ -59,7 +61,9 @@ class Sizes(Counts):
 
     def add(self, batch: ExchangeBatch) -> None:
         row, exchange = batch.row, batch.exchange
-        if row.api == "Fetch" and batch.request and any(batch.waits):
+        if row.api == "Fetch" and exchange.sizeless and _may_have_records(batch):
+            self.early[(*client_of(row), row.broker_address)].unread += 1
+        elif row.api == "Fetch" and batch.request and any(batch.waits):
             wait_ms = batch.request["max_wait_ms"]
             columns = batch.waits, batch.records, batch.latencies
             for wait, records, latency in zip(*columns, strict=True):
@@ -146,13 +150,20 @@ class Sizes(Counts):
                 )
         for key, traffic in view.base.apis.grouped(("api", "client_id", "host", "broker")):
             rate = per_second(traffic.count, traffic.first_ns, traffic.last_ns) or 0
-            empty = 100 * traffic.records < limit("fetches.empty") * traffic.count
-            if key["api"] != "Fetch" or traffic.count < limit("fetches.least") or not empty:
+            if key["api"] != "Fetch" or traffic.count < limit("fetches.least"):
                 continue
-            if rate >= limit("fetches.rate"):
-                early = self.early.get((key["client_id"], key["host"], key["broker"]))
+            early = self.early.get((key["client_id"], key["host"], key["broker"]))
+            records = traffic.records + (early.unread if early else 0)
+            empty = 100 * records < limit("fetches.empty") * traffic.count
+            if empty and rate >= limit("fetches.rate"):
                 client = view.client(key["client_id"], key["host"])
-                yield from _eager(client, key["broker"], traffic, rate, early, view)
+                yield from _eager(client, key["broker"], traffic, records, rate, early, view)
+
+
+def _may_have_records(batch: ExchangeBatch) -> bool:
+    """Return whether a line of a request log leaves open that its Fetch got records."""
+    known = batch.exchange.response_body is not None
+    return not known or any(batch.record_sizes.get(place[:2], True) for place in batch.parts)
 
 
 def _cut_off(
@@ -191,6 +202,7 @@ def _eager(
     client: Client,
     broker: Any,
     traffic: Traffic,
+    records: int,
     rate: float,
     early: Early | None,
     view: DetectorInput,
@@ -203,7 +215,7 @@ def _eager(
     yield view.finding(
         "eager-fetches",
         f"{client} fetches {rate:.0f} times per second from {broker} and got "
-        f"{plural(traffic.records, 'record')} for {plural(traffic.count, 'request')}{asked}",
+        f"{plural(records, 'record')} for {plural(traffic.count, 'request')}{asked}",
         f"api == Fetch and broker == {quoted(str(broker))}",
         client=client,
         count=traffic.count,
