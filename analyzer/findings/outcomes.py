@@ -45,7 +45,8 @@ THRESHOLDS: Final = ("outcome.after", "outcome.still", "outcome.silent")
 """The limits that decide what became of a client: docs/findings.md prints them."""
 KEPT_OUT: Final = frozenset(
     {
-        *("version-refused", "sasl-missing", "sasl-mechanism", "sasl-failed", "tls-failed"),
+        *("version-refused", "likely-refused", "sasl-missing", "sasl-mechanism", "sasl-failed"),
+        "tls-failed",
         *("plain-to-tls", "tls-to-plain", "http-to-kafka", "not-kafka", "server-not-kafka"),
         "proxy-protocol",
         *("denied", "unknown-topic"),
@@ -232,12 +233,16 @@ class _Judge:
         expired = member is not None and member.state == "expired"
         if silent >= limit("outcome.still" if expired else "outcome.silent"):
             why = "its group removed it" if expired else f"no traffic for {duration(silent)}"
-            return Outcome("gone", f"vanished without a FIN, {after}: {why}", client.filter)
-        reason = "still active at the end of the capture"
+            how = "" if self.view.of_logs else "vanished without a FIN, "
+            return Outcome("gone", f"{how}{after}: {why}", client.filter)
+        reason, outside = "still active at the end of the capture", ""
         if member is not None and member.state in ("left", "fenced"):
-            reason = "still connected at the end of the capture, but not in its group: "
-            reason += spelled(member.text)
-        return Outcome("open", reason, client.filter)
+            reason = "still connected at the end of the capture"
+            outside = f", but not in its group: {spelled(member.text)}"
+        if self.view.of_logs:
+            # No line tells when a connection was closed.
+            reason = f"last request {duration(silent)} before the end of the log"
+        return Outcome("open", f"{reason}{outside}", client.filter)
 
     def _nothing(self, usage: Usage, who: ClientKey) -> str:
         """Return why a client that left without an error has no result; empty where it has one."""
