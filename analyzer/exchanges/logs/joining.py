@@ -13,13 +13,15 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain, islice
 from typing import TYPE_CHECKING, Final, TypeAlias
 
+from kafkascope.analyzer.conversation.logged import NO_BROKER
 from kafkascope.analyzer.exchanges.limits import LIMITS
 from kafkascope.analyzer.exchanges.pairs import exchange_of
+from kafkascope.captures.model import Endpoint
 
 if TYPE_CHECKING:
     from kafkascope.analyzer.exchanges.pairs import Item
     from kafkascope.analyzer.model import Exchange
-    from kafkascope.captures.model import Connection, Endpoint
+    from kafkascope.captures.model import Connection
 
 # Exchanges of logs that are handed on at once.
 TOGETHER: Final = 256
@@ -27,6 +29,8 @@ ENVELOPE: Final = 58
 # How far the end of a forwarded request may be from that of its Envelope: both clocks may differ,
 # and the network thread notes a response late.
 ENVELOPE_NS: Final = 1_000_000_000
+NAMELESS: Final = Endpoint(NO_BROKER, 0)
+"""The broker of lines that do not name theirs."""
 # Added to the numbers of connections that only the log has.
 APART: Final = 1_000_000
 
@@ -50,7 +54,8 @@ class Joining:
         self._connections.setdefault((exchange.broker, exchange.client), exchange.connection)
         envelope = exchange.api_key == ENVELOPE
         number = None if envelope else exchange.correlation_id
-        lines = self._lines.get((exchange.broker, exchange.client, number))
+        ends = exchange.broker, exchange.client
+        lines = self._lines.get((*ends, number)) or self._lines.get((NAMELESS, ends[1], number))
         if not lines or exchange.request is None:
             return exchange
         about = (exchange.api_key, exchange.api_version)
