@@ -155,11 +155,12 @@ def _text_of(schema: Schema) -> Any:
 def _operation(
     each: Application, edge: Write | Read, action: str, group: str | None, channel: str
 ) -> dict[str, Any]:
+    amount = "records" if edge.records is None else plural(edge.records, "record")
     operation: dict[str, Any] = {
         "action": action,
         "channel": {"$ref": f"#/channels/{channel}"},
         "title": each.name,
-        "summary": f"{DONE[action]} {plural(edge.records, 'record')} in the capture.",
+        "summary": f"{DONE[action]} {amount} in the capture.",
     }
     named = {"groupId": [group] if group else [], "clientId": list(each.client_ids)}
     binding = {name: {"type": "string", "enum": enum} for name, enum in named.items() if enum}

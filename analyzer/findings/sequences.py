@@ -4,7 +4,7 @@ readers, or are aborted (question 17)."""
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from kafkascope.analyzer.findings.counting import Occurrences
@@ -97,14 +97,19 @@ class Sequences(Counts):
             yield view.finding(
                 "transaction-aborted",
                 f"{plural(len(here), 'transaction')} of {spelled(name)} "
-                f"{'was' if len(here) == 1 else 'were'} aborted, with "
-                f"{plural(sum(each['records'] for each in here), 'record')}",
+                f"{'was' if len(here) == 1 else 'were'} aborted{_with_records(here)}",
                 f"txn == {quoted(name)} and api == EndTxn and request.committed == false",
                 count=len(here),
                 span=(here[0]["time"], here[-1]["time"]),
                 number=here[0]["number"],
                 about={"txn": spelled(name)},
             )
+
+
+def _with_records(transactions: Sequence[Line]) -> str:
+    """Return the number of records of transactions; empty where it is not known of one."""
+    counts = [each["records"] for each in transactions]
+    return "" if None in counts else f", with {plural(sum(counts), 'record')}"
 
 
 def _gap(lane: Line, senders: Mapping[int, set[str]], view: DetectorInput) -> Finding:

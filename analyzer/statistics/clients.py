@@ -17,6 +17,7 @@ from kafkascope.analyzer.merging.measures import Measures, least, most, stretch,
 from kafkascope.analyzer.merging.tables import OTHERS, Keyed, table
 from kafkascope.analyzer.statistics.exchange_batch import FETCH, PRODUCE, ExchangeBatch
 from kafkascope.analyzer.statistics.model import Line, TopicNames, columns, filled, per_second
+from kafkascope.analyzer.statistics.rates import known_sizes
 from kafkascope.analyzer.statistics.simple import ByKey
 from kafkascope.analyzer.statistics.thresholds import limit
 from kafkascope.dissectors.messages import APIS
@@ -262,6 +263,7 @@ def line_of(usage: Usage) -> Line:
         requests=used.count,
         per_second=per_second(used.count, used.first_ns, used.last_ns),
         negotiates=usage.negotiates,
+        **known_sizes(used),
         apis=[f"{api} {_several(versions)}" for api, versions in sorted(usage.versions.items())],
     )
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Final, Self
+from typing import Any, Final, Self
 
 from kafkascope.analyzer.merging.measures import Measures, least, most, total
 from kafkascope.analyzer.merging.tables import Keyed, table
@@ -149,12 +149,13 @@ def _line(time_ns: int, width_ns: int, found: Slice) -> Line:
             for stage in STAGES
         },
         width=width_ns,
-        **known_sizes(found.count, found.request_bytes, found.response_bytes),
+        **known_sizes(found, "records"),
     )
 
 
-def known_sizes(count: int, request_bytes: int, response_bytes: int) -> Line:
-    """Return the bytes of both sides of some exchanges; None where all are lines of request logs,
-    which have no sizes."""
-    line: Line = {"request_bytes": request_bytes, "response_bytes": response_bytes}
-    return line if any(line.values()) or not count else dict.fromkeys(line)
+def known_sizes(measures: Any, *more: str) -> Line:
+    """Return the bytes of both sides of some exchanges, and more sums over their messages; None
+    where all are lines of request logs, which have no sizes."""
+    unread = measures.count and not (measures.request_bytes or measures.response_bytes)
+    names = ("request_bytes", "response_bytes", *more)
+    return {name: None if unread else getattr(measures, name) for name in names}

@@ -100,7 +100,7 @@ class Throughput(Breakdown[Traffic]):
             per_second=per_second(traffic.count, traffic.first_ns, traffic.last_ns),
             throttled_share=share(traffic.throttled, traffic.answered),
             throttle=traffic.throttle_ms * 1_000_000,
-            **known_sizes(traffic.count, traffic.request_bytes, traffic.response_bytes),
+            **known_sizes(traffic, "records"),
         )
 
 

@@ -62,7 +62,7 @@ class Applications(MapFacts):
     """Edges between clients and topics, and who the clients are."""
 
     NAME = "map"
-    VERSION = 3
+    VERSION = 4
     KEYS = OF_GROUPS | CARRIERS | {INIT_PRODUCER_ID, END_TRANSACTION}
     COLUMNS = columns(
         "application way topic group records bytes (first) (last) peers clients users software "
@@ -99,6 +99,7 @@ class Applications(MapFacts):
         taken = parts.answered
         if batch.request.get("acks") == 0:
             taken = [True] * len(taken)
+        self._count_line(edge, batch, at)
         edge.records += sum(compress(parts.sums(parts.counts), taken))
         edge.bytes += sum(map(len, compress(parts.blobs, taken)))
         pairs = zip(parts.by_batch(parts.blobs), parts.batches, strict=True)
@@ -125,6 +126,7 @@ class Applications(MapFacts):
             edge = self.reads[(*who, at[0])]
             rows = [row for row in rows if not row.bits & CONTROL]
         stretch(edge, min(parts.begins), max(parts.ends))
+        self._count_line(edge, batch, at)
         edge.records += sum(row.records for row in rows)
         edge.bytes += sum(row.size for row in rows)
         if replica:
@@ -136,6 +138,12 @@ class Applications(MapFacts):
             (row.time_ns, topic, at[1], *row[1:5], client, row.producer_id, row.checksum, judged)
             for row in self._kept(at[1], rows, undecided)
         )
+
+    def _count_line(self, edge: Edge, batch: ExchangeBatch, at: At) -> None:
+        """Count the bytes of a partition that a line of a request log tells."""
+        if batch.exchange.sizeless:
+            edge.unread += 1
+            edge.bytes += batch.record_sizes.get(at, 0)
 
     def _kept(self, number: int, rows: list[Carried], undecided: list[Carried]) -> list[Carried]:
         """Return the fetched batches of a partition that are kept: those whose transaction decides
@@ -189,8 +197,8 @@ class Applications(MapFacts):
         reads: dict[int, list[Read]] = {}
         for (node, topic), each in sorted(found.items()):
             of_node = reads.setdefault(node, [])
-            if each.records:
-                of_node.append(Read(topic, None, each.records, each.bytes, *each.times))
+            if each.bytes:
+                of_node.append(Read(topic, None, *each.sums, *each.times))
         about = "node ID of a follower"
         return [
             Application(f"broker {node}", (), about, (), (), (), (), (), tuple(of_node))

@@ -110,7 +110,7 @@ class MapClients:
             (((self._applications[who], of), each) for (who, of), each in self._writes.items()),
         )
         writes_of = by_key(
-            (name, Write(topic, each.records, each.bytes, *each.times, tuple(each.schemas)))
+            (name, Write(topic, *each.sums, *each.times, tuple(each.schemas)))
             for (name, topic), each in writes.items()
         )
         reads = sums(
@@ -121,7 +121,7 @@ class MapClients:
             ),
         )
         reads_of = by_key(
-            (name, Read(topic, group, each.records, each.bytes, *each.times))
+            (name, Read(topic, group, *each.sums, *each.times))
             for (name, topic, group), each in reads.items()
         )
         return [

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import accumulate
 from typing import Final
 
@@ -18,7 +18,12 @@ UNREAD: Final = "not read in this capture"
 UNWRITTEN: Final = "not written in this capture"
 
 
-def rate(records: int, span_ns: int) -> str:
+def count(records: int | None) -> str:
+    """Return a number of records for people."""
+    return "-" if records is None else f"{records:,}"
+
+
+def rate(records: int | None, span_ns: int) -> str:
     """Return records a second; empty where the traffic is shorter than one."""
     return f"{records * SECOND / span_ns:.3g}/s" if records and span_ns >= SECOND else ""
 
@@ -27,7 +32,7 @@ def graph_of(shown: AppMap, most: int = LIMITS.drawn_topics) -> Graph:
     """Return the graph of the topics with the most bytes, and their applications."""
     traffic, degree = Counter[str](), Counter[str]()
     for _, edge in shown.edges():
-        traffic[edge.topic] += edge.bytes
+        traffic[edge.topic] += edge.bytes or 0
         degree[edge.topic] += 1
     busiest = [name for name, _ in traffic.most_common(most)]
     ends = accumulate(degree[name] for name in busiest)
@@ -40,28 +45,37 @@ def graph_of(shown: AppMap, most: int = LIMITS.drawn_topics) -> Graph:
     for each, edge in shown.edges():
         if edge.topic not in ids:
             continue
-        name, topic, label = names[each.name], ids[edge.topic], f"{edge.records:,}"
+        name, topic, label = names[each.name], ids[edge.topic], count(edge.records)
         nodes[name] = GraphNode(name, "application", (each.name, *about(each)[:2]))
-        title = f"{plural(edge.records, 'record')}, {size(edge.bytes)}"
+        records = "record" if edge.records == 1 else "records"
+        title = f"{label} {records}, {size(edge.bytes)}"
         if speed := rate(edge.records, span_ns):
             title += f", {speed}"
         if isinstance(edge, Write):
             title = f"{each.name} writes to {edge.topic}: {title}"
-            edges.append(GraphEdge(name, topic, label, edge.bytes, title))
+            edges.append(GraphEdge(name, topic, label, edge.bytes or 0, title))
             continue
         title = f"{each.name} reads {edge.topic}: {title}"
         if edge.group:
             label, title = f"{edge.group}: {label}", f"{title}, group {edge.group}"
-        edges.append(GraphEdge(topic, name, label, edge.bytes, title))
+        edges.append(GraphEdge(topic, name, label, edge.bytes or 0, title))
     writers, readers = shown.sides()
     sides = (writers, "written", UNWRITTEN), (readers, "read", UNREAD)
     for name in topics:
         amounts = [
-            f"{sum(edge.records for _, edge in side[name]):,} {verb}" if name in side else nobody
+            f"{count(_sum(edge.records for _, edge in side[name]))} {verb}"
+            if name in side
+            else nobody
             for side, verb, nobody in sides
         ]
         nodes[ids[name]] = GraphNode(ids[name], "topic", (name, ", ".join(amounts)))
     return Graph(list(nodes.values()), edges, len(traffic) - len(topics))
+
+
+def _sum(records: Iterable[int | None]) -> int | None:
+    """Return the sum of the numbers that are known; None for none."""
+    known = [each for each in records if each is not None]
+    return sum(known) if known else None
 
 
 def about(each: Application) -> list[str]:
@@ -125,7 +139,7 @@ def _row(
     topic = filled(cut(safe(edge.topic), room), room)
     records = "record " if edge.records == 1 else "records"
     line = (
-        f"  {way:<6}  {topic}  {edge.records:>9,} {records}  {size(edge.bytes):>7}"
+        f"  {way:<6}  {topic}  {count(edge.records):>9} {records}  {size(edge.bytes):>7}"
         f"  {rate(edge.records, span_ns):>8}"
     )
     if width is None or columns_taken(line) + 2 + columns_taken(other) <= width:

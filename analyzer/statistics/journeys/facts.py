@@ -26,9 +26,17 @@ class Edge(Measures):
 
     records: int = total()
     bytes: int = total()
+    unread: int = total()
+    """Messages of which the records are not known: lines of request logs."""
     schemas: Names = whole(Names)
     first_ns: int | None = least()
     last_ns: int | None = most()
+
+    @property
+    def sums(self) -> tuple[int | None, int | None]:
+        """Records and bytes; None for what is not known."""
+        unread = bool(self.unread)
+        return self.records or (None if unread else 0), self.bytes or (None if unread else 0)
 
     @property
     def times(self) -> tuple[int, int]:

@@ -17,9 +17,10 @@ class Write(NamedTuple):
     """An edge from an application to a topic."""
 
     topic: str
-    records: int
-    """In acknowledged Produce requests, and in those with acks=0."""
-    bytes: int
+    records: int | None
+    """In acknowledged Produce requests, and in those with acks=0; None: only lines of request logs
+    show them."""
+    bytes: int | None
     """Of the record batches, as on the wire."""
     first_ns: int
     last_ns: int
@@ -33,10 +34,10 @@ class Read(NamedTuple):
     topic: str
     group: str | None
     """None for a consumer without a group."""
-    records: int
+    records: int | None
     """Visible to the client, at or beyond the offset that it asked for; those fetched again count
     again."""
-    bytes: int
+    bytes: int | None
     first_ns: int
     last_ns: int
 

@@ -63,6 +63,8 @@ class Producer(Measures):
     batches: int = total()
     records: int = total()
     bytes: int = total()
+    unread: int = total()
+    """Lines of request logs, which have no batches."""
     events: Events = whole(Events)
     first_ns: int | None = least()
     last_ns: int | None = most()
@@ -78,6 +80,7 @@ class Producers(Accumulator):
     """Producer ids and transactional ids."""
 
     NAME = "producers"
+    VERSION = 2
     KEYS = TRANSACTIONS | {PRODUCE}
     COLUMNS = columns(
         "producer_id producer_epochs transactional_id clients partitions batches records bytes "
@@ -105,7 +108,7 @@ class Producers(Accumulator):
                 for outcome, parts in batch.parts.items():
                     self._produced(batch, outcome, parts)
         elif batch.api_key in TRANSACTIONS and exchange.request_body is not None:
-            self._transaction(batch.row, exchange.request_body, exchange.response_body)
+            self._transaction(batch, exchange.request_body, exchange.response_body)
 
     def _produced(self, batch: ExchangeBatch, outcome: Outcome, parts: PartitionColumns) -> None:
         topic, number, error = outcome
@@ -154,17 +157,19 @@ class Producers(Accumulator):
         return producer
 
     def _transaction(
-        self, row: Row, asked: dict[str, Any], response: dict[str, Any] | None
+        self, batch: ExchangeBatch, asked: dict[str, Any], response: dict[str, Any] | None
     ) -> None:
+        row, unread = batch.row, batch.exchange.sizeless
         # AddPartitionsToTxn for several: a broker does it for its producers (KIP-890).
         itself = row.api_key != ADD_PARTITIONS or asked.get("transactions") is None
         for part, about in enumerate(_parts(row, asked, response)):
             named = about.pop("transactional_id")
-            about["end_ns"] = _end(row)
+            about |= {"end_ns": _end(row), "unread": unread}
             if about["producer"] >= 0:
                 producer = self._seen(
                     about["producer"], about["epoch"], row, row.time_ns, itself=itself
                 )
+                producer.unread += unread
                 if named:
                     producer.take(transactional_id=named)
                 if about["error"]:
@@ -222,6 +227,7 @@ class Producers(Accumulator):
                     {f"{topic_label(topic, names)}-{number}" for topic, number in each.partitions}
                 ),
                 groups=sorted(each.groups),
+                records=each.records or (None if each.unread else 0),
                 **picked(each, "end_number", "timeout_ms"),
             )
             for each in found
@@ -328,17 +334,22 @@ def _added(asked: dict[str, Any]) -> Iterator[dict[str, Any]]:
 
 def _line(number: int, producer: Producer, titles: dict[Any, str], ends: Counter[str]) -> Line:
     lanes: list[SequenceLane] = lanes_of(list(producer.events))
+    more: Line = {
+        "partitions": len({(lane.topic, lane.partition) for lane in lanes}),
+        "repeats": sum(lane.repeats for lane in lanes),
+        "missing": sum(lane.missing for lane in lanes),
+    }
+    if producer.unread and not producer.batches:
+        more = dict.fromkeys((*more, "batches", "records", "bytes"))
     return filled(
         Producers.COLUMNS,
         producer,
         producer_id=number,
         producer_epochs=list(producer.epochs),
         clients=sorted({titles[client] for client in producer.clients if client in titles}),
-        partitions=len({(lane.topic, lane.partition) for lane in lanes}),
-        repeats=sum(lane.repeats for lane in lanes),
-        missing=sum(lane.missing for lane in lanes),
         committed=ends["committed"],
         aborted=ends["aborted"],
         unfinished=ends.total() - ends["committed"] - ends["aborted"],
         errors=[error_name(code) for code in producer.errors],
+        **more,
     )

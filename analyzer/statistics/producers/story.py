@@ -140,6 +140,8 @@ class Transaction:
     partitions: set[tuple[Any, int]] = field(default_factory=set)
     groups: set[str] = field(default_factory=set)
     records: int = 0
+    unread: bool = False
+    """Whether it is known from lines of request logs, which have no records."""
     text: str = ""
     timeout_ms: int | None = None
     """transaction.timeout.ms of its producer, where its InitProducerId was seen."""
@@ -188,7 +190,9 @@ def transactions_of(name: str, events: Sequence[Event]) -> list[Transaction]:
 
 def _begin(name: str, event: Event) -> Transaction:
     about = event.about
-    return Transaction(name, about["producer"], about["epoch"], event.time_ns, event.number)
+    found = Transaction(name, about["producer"], about["epoch"], event.time_ns, event.number)
+    found.unread = about.get("unread", False)
+    return found
 
 
 def _ended(

@@ -13,6 +13,8 @@ from kafkascope.analyzer.conversation.context import Context
 from kafkascope.analyzer.exchanges.logs.joining import Joining
 from kafkascope.analyzer.exchanges.offline import OpenInput, open_capture
 from kafkascope.analyzer.exchanges.rows import row_of, to_json
+from kafkascope.analyzer.findings import Findings
+from kafkascope.analyzer.findings.outcomes import outcomes
 from kafkascope.analyzer.model import Exchange
 from kafkascope.analyzer.requestlog.printing import printed
 from kafkascope.analyzer.session.session import session_of
@@ -24,7 +26,7 @@ from kafkascope.dissectors.registry import APIS, example, layout_of
 from tests.kit.samples import SAMPLES
 from tests.kit.wire import Wire, request, response, told
 
-METADATA, FETCH, CREATE_TOPICS, API_VERSIONS = 3, 1, 19, 18
+METADATA, FETCH, CREATE_TOPICS, API_VERSIONS, OFFSET_COMMIT = 3, 1, 19, 18, 8
 
 
 def line(
@@ -243,14 +245,124 @@ def test_the_next_fetch_tells_which_records_came(tmp_path: Path) -> None:
     assert first.logged.record_sizes == {("orders", 0): 99}
 
 
-@pytest.mark.parametrize("name", ["apis", "rates", "connections"])
-def test_sizes_that_no_line_has_are_unknown(tmp_path: Path, name: str) -> None:
-    found, capture = exchanges(written(tmp_path / "log", line(1.0, METADATA)))
-    statistic: Any = STATISTICS[name]()
+def counted(statistic: Any, *paths: Path) -> Any:
+    """The statistic, or the findings, with all lines of some logs."""
+    found, capture = exchanges(*paths)
     feed = Feed((statistic,))
     for exchange in found:
         feed.add(row_of(exchange, capture.context.names), exchange)
     feed.settle()
+    return statistic
+
+
+@pytest.mark.parametrize("name", ["apis", "rates", "connections", "clients"])
+def test_sizes_that_no_line_has_are_unknown(tmp_path: Path, name: str) -> None:
+    statistic = counted(STATISTICS[name](), written(tmp_path / "log", line(1.0, METADATA)))
     (row,) = statistic.rows()
-    sizes = [value for column, value in row.items() if column.endswith("_bytes")]
+    sizes = [row[each] for each in row if each.endswith("_bytes") or each == "records"]
     assert sizes == [None] * len(sizes) != []
+
+
+def read_twice() -> tuple[str, str]:
+    """Two fetches of 15 records each, which end in the same millisecond."""
+    one = line(
+        1.0, FETCH, version=12, number=8, took_ms=0.3, request=fetch(10), response=fetched(90)
+    )
+    two = line(
+        1.0, FETCH, version=12, number=9, took_ms=0.4, request=fetch(25), response=fetched(90)
+    )
+    return one, two
+
+
+def test_requests_of_a_connection_keep_their_order_within_a_millisecond(tmp_path: Path) -> None:
+    found, _ = exchanges(written(tmp_path / "a.log", *read_twice()))
+    assert [each.correlation_id for each in found] == [8, 9]
+    assert found[1].time_ns == found[0].time_ns + 300_000
+
+
+def test_a_clock_that_was_set_back_moves_no_later_requests(tmp_path: Path) -> None:
+    log = written(tmp_path / "a.log", line(30, METADATA, number=1), line(10, METADATA, number=2))
+    assert [each.time_ns // 10**9 % 60 for each in exchanges(log)[0]] == [10, 30]
+
+
+def test_the_map_has_the_bytes_that_lines_tell_and_no_records(tmp_path: Path) -> None:
+    (row,) = counted(STATISTICS["map"](), written(tmp_path / "a.log", *read_twice())).rows()
+    assert (row["way"], row["topic"], row["records"], row["bytes"]) == (
+        "reads",
+        "orders",
+        None,
+        198,
+    )
+
+
+def test_a_commit_within_a_millisecond_of_the_fetch_is_not_ahead_of_it(tmp_path: Path) -> None:
+    topics = [{"name": "orders", "partitions": [committed(40)]}]
+    body = {"group_id": "billing", "member_id": "m", "topics": topics}
+    body |= {"generation_id_or_member_epoch": 1, "retention_time_ms": -1, "group_instance_id": None}
+    first = line(0.5, FETCH, version=12, number=7, request=fetch(5), response=fetched(90))
+    last = line(1.004, FETCH, version=12, number=10, request=fetch(40), response=fetched(90))
+    commit = line(1.0, OFFSET_COMMIT, took_ms=0.35, client=4001, number=3, request=body)
+    log = written(tmp_path / "a.log", first, *read_twice(), commit, last)
+    found = counted(Findings(), log).reported()
+    assert "commit-ahead" not in {each.name for each in found}
+
+
+def committed(offset: int) -> dict[str, Any]:
+    given = {"partition_index": 0, "committed_offset": offset, "committed_leader_epoch": -1}
+    return given | {"committed_metadata": ""}
+
+
+def test_an_aborted_transaction_has_no_number_of_records(tmp_path: Path) -> None:
+    who = {"transactional_id": "pay", "producer_id": 7, "producer_epoch": 0}
+    old = {f"v3_and_below_{name}": value for name, value in who.items()}
+    topics = [{"name": "orders", "partitions": [0]}]
+    log = written(
+        tmp_path / "a.log",
+        line(1, 24, version=3, request=old | {"v3_and_below_topics": topics}),
+        line(2, 26, version=3, number=1, request=who | {"committed": False}),
+    )
+    findings = counted(Findings(only=["transaction-aborted"]), log)
+    (found,) = findings.reported()
+    assert found.text == "1 transaction of pay was aborted"
+    (row,) = findings.base.producers.rows()
+    assert (row["aborted"], row["batches"], row["records"], row["bytes"]) == (1, None, None, None)
+
+
+@pytest.mark.parametrize(("size", "told"), [(0, True), (99, False)])
+def test_fetches_are_eager_where_lines_tell_that_they_got_nothing(
+    tmp_path: Path, size: int, told: bool
+) -> None:
+    body = fetched(90)
+    body["responses"][0]["partitions"][0]["records"] = b"x" * size or None
+    lines = (
+        line(at / 100, FETCH, version=12, number=at, request=fetch(10), response=body)
+        for at in range(100, 500)
+    )
+    findings = counted(Findings(only=["eager-fetches"]), written(tmp_path / "a.log", *lines))
+    assert bool(findings.reported()) is told
+
+
+def test_no_line_tells_whether_a_client_is_still_connected(tmp_path: Path) -> None:
+    log = written(tmp_path / "a.log", line(1, METADATA), line(41, METADATA, client=4001, broker=2))
+    other = written(tmp_path / "b.log", line(1, METADATA, client=4002).replace('"app"', '"shop"'))
+    found = outcomes(counted(Findings(), log, other))
+    reasons = {str(who.client_id): each.reason for who, each in found.items()}
+    assert reasons["shop"] == "last request 40 s before the end of the log"
+
+
+def test_lines_of_0_8_that_name_no_broker_join_by_the_client(tmp_path: Path) -> None:
+    text = "Name: TopicMetadataRequest; Version: 0; CorrelationId: 1; ClientId: app"
+    times = "totalTime:4,requestQueueTime:0,localTime:3,remoteTime:0,responseQueueTime:0,sendTime:1"
+    log = written(
+        tmp_path / "a.log",
+        f"[2026-11-28 18:18:01,000] DEBUG Completed request:{text} "
+        f"from client /10.0.0.4:51422;{times} (kafka.request.logger)\n",
+    )
+    with open_capture([log], zone="UTC") as capture:
+        joining = Joining([list(capture.exchanges())])
+    wire = Wire()
+    wire.client(request("Metadata", 0, 1))
+    wire.broker(response("Metadata", 0, 1))
+    (exchange,) = told(wire.events, Context())
+    assert row_of(joining.join(exchange), TopicNames()).broker_local_ns == 3_000_000
+    assert not list(joining.rest())
