@@ -1,5 +1,5 @@
-"""Writes pairs as lines of JSON with their bodies (exchange/1 of `export --full`). Compiled by
-mypyc; the same source runs without."""
+"""Writes pairs as lines of JSON with their bodies (exchange/1 of `export --full`), or their records
+as lines (record/1). Compiled by mypyc; the same source runs without."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from kafkascope.kernel.json_bodies import JsonBodies, JsonField, JsonTexts
 from kafkascope.kernel.json_records import MAX_BYTES, JsonRecords
 from kafkascope.kernel.lines import JsonLines
 from kafkascope.kernel.pairs import FETCH, PRODUCE, Pair
-from kafkascope.kernel.walker import Partition, Refused
+from kafkascope.kernel.walker import Refused
 
 NULL: Final = "null"
 NO_BATCHES: Final = '{"base64":"","batches":[]}'
@@ -49,13 +49,9 @@ class FullLines:
         return self.fields[code]
 
     def written(self, pair: Pair, asks: JsonField, answers: JsonField) -> str:
-        sent: list[str] = []
-        fetched: list[str] = []
-        self.records.begin()
-        if pair.plan.key == PRODUCE:
-            sent = self.fields_with_records(pair, "produce", pair.data, pair.facts.asked)
-        elif pair.plan.key == FETCH:
-            fetched = self.fields_with_records(pair, "fetch", pair.response, pair.facts.told)
+        fields = fields_with_records(pair, self.records, self.host)
+        sent = fields if pair.plan.key == PRODUCE else []
+        fetched = fields if pair.plan.key == FETCH else []
         parts = self.lines.parts(pair)
         parts.append(',"request":')
         at = pair.begin + 4 + pair.body_at
@@ -72,31 +68,47 @@ class FullLines:
         parts.append("}\n")
         return "".join(parts)
 
-    def fields_with_records(
-        self, pair: Pair, source: str, data: bytes, found: list[Partition] | None
-    ) -> list[str]:
-        """Return the JSON of the records fields of a message, in the order of the wire."""
-        out: list[str] = []
-        if found is None:
-            return out
-        number = str(pair.number)
-        given = given_offsets(pair) if source == "produce" else None
-        for each in found:
-            if each.size < 0:
-                out.append(NULL)
-                continue
-            if each.size == 0:
-                out.append(NO_BATCHES)
-                continue
-            topic, topic_id = each.topic, each.topic_id
-            base = None if given is None else given.get((topic, topic_id, each.index))
-            if topic_id is not None:
-                topic = self.host.name_of(topic_id)
-            records = data[each.at : each.at + each.size]
-            out.append(
-                self.records.of(number, source, topic, topic_id, each.index, records, base, True)
-            )
+
+def lines_of_records(item: Any, records: JsonRecords, host: Any) -> str | None:
+    """Return the records of an exchange as lines; None where the general way has to write them.
+    `records`: writes them alone. `host` has the names of topics."""
+    if not isinstance(item, Pair) or not item.is_ordinary() or item.plan.key > FETCH:
+        return None
+    if item.end - item.begin + item.response_end - item.response_begin > MAX_BYTES:
+        return None
+    try:
+        return "".join(fields_with_records(item, records, host))
+    except Refused:
+        return None
+
+
+def fields_with_records(pair: Pair, records: JsonRecords, host: Any) -> list[str]:
+    """Return the JSON of the records fields of a Produce or Fetch, in the order of the wire."""
+    out: list[str] = []
+    records.begin()
+    source, data, found = "produce", pair.data, pair.facts.asked
+    given: dict[Any, int] | None = None
+    if pair.plan.key == PRODUCE:
+        given = given_offsets(pair)
+    elif pair.plan.key == FETCH:
+        source, data, found = "fetch", pair.response, pair.facts.told
+    else:
         return out
+    if found is None:
+        return out
+    number = str(pair.number)
+    for each in found:
+        if each.size <= 0:
+            if not records.alone:
+                out.append(NULL if each.size < 0 else NO_BATCHES)
+            continue
+        topic, topic_id = each.topic, each.topic_id
+        base = None if given is None else given.get((topic, topic_id, each.index))
+        if topic_id is not None:
+            topic = host.name_of(topic_id)
+        field = data[each.at : each.at + each.size]
+        out.append(records.of(number, source, topic, topic_id, each.index, field, base, True))
+    return out
 
 
 def given_offsets(pair: Pair) -> dict[Any, int]:

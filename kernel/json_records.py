@@ -65,10 +65,11 @@ class BatchForm:
 class JsonRecords:
     """Writes one records field after the other."""
 
-    def __init__(self, host: Any) -> None:
+    def __init__(self, host: Any, alone: bool = False) -> None:
         """`host` has the forms of batches, expands bytes, decodes keys and values by schema, and
-        has seconds as text."""
+        has seconds as text. `alone`: each record is a line, without its batch."""
         self.host = host
+        self.alone = alone
         self.forms: dict[Any, BatchForm | None] = {}
         """None of batches whose records mean something, as Kafka's own do."""
         self.bytes_left: i64 = 0
@@ -102,7 +103,7 @@ class JsonRecords:
             raise Refused
         if base_offset is not None and base_offset > MAX_OFFSET:
             raise Refused
-        self.out = ['{"base64":', base64_of(data), ',"batches":[']
+        self.out = [] if self.alone else ['{"base64":', base64_of(data), ',"batches":[']
         out = self.out
         at: i64 = 0
         end: i64 = len(data)
@@ -119,7 +120,7 @@ class JsonRecords:
                 stated: i64 = i64(read_i32_be(data, at + 17)) & 0xFFFFFFFF
                 if stated != i64(crc32c()(data[at + 21 : at + length])):
                     raise Refused
-            if at > 0:
+            if at > 0 and not self.alone:
                 out.append(",")
             form = self.form(source, topic, topic_id, partition, data, at)
             count += self.batch(
@@ -135,7 +136,8 @@ class JsonRecords:
         if at == 0:
             # No form says that the topic is none of Kafka's own, whose secrets are masked.
             raise Refused
-        out.append("]}")
+        if not self.alone:
+            out.append("]}")
         return "".join(out)
 
     def form(
@@ -190,25 +192,26 @@ class JsonRecords:
         self.records_left -= count
         if base < -MAX_OFFSET or base > MAX_OFFSET or count < 0 or self.records_left < 0:
             raise Refused
-        out.append('{"at":')
-        out.append(str(at))
-        out.append(',"size":')
-        out.append(str(length))
-        out.append(form.before_base)
-        out.append(str(base))
-        out.append(',"last_offset":')
-        out.append(str(base + i64(read_i32_be(data, at + 23))))
-        out.append(form.before_crc)
-        out.append(str(i64(read_i32_be(data, at + 17)) & 0xFFFFFFFF))
-        out.append(form.before_time)
-        out.append(str(first_ms))
-        out.append(',"max_timestamp":')
-        out.append(str(last_ms))
-        out.append(form.before_sequence)
-        out.append(str(sequence))
-        out.append(',"record_count":')
-        out.append(str(count))
-        out.append(',"records":[')
+        if not self.alone:
+            out.append('{"at":')
+            out.append(str(at))
+            out.append(',"size":')
+            out.append(str(length))
+            out.append(form.before_base)
+            out.append(str(base))
+            out.append(',"last_offset":')
+            out.append(str(base + i64(read_i32_be(data, at + 23))))
+            out.append(form.before_crc)
+            out.append(str(i64(read_i32_be(data, at + 17)) & 0xFFFFFFFF))
+            out.append(form.before_time)
+            out.append(str(first_ms))
+            out.append(',"max_timestamp":')
+            out.append(str(last_ms))
+            out.append(form.before_sequence)
+            out.append(str(sequence))
+            out.append(',"record_count":')
+            out.append(str(count))
+            out.append(',"records":[')
         if read_i64_be(data, at + 43) < 0:
             sequence = -1
         body = data
@@ -227,7 +230,7 @@ class JsonRecords:
         elif first_ms < -1 or first_ms > LAST_TIME:
             raise Refused
         for index in range(count):
-            if index > 0:
+            if index > 0 and not self.alone:
                 out.append(",")
             out.append(form.head)
             out.append(exchange)
@@ -236,9 +239,12 @@ class JsonRecords:
             if assigned >= 0:
                 given = assigned + index
             at = self.record(form, body, at, end, base, first_ms, stamp, sequence, produced, given)
+            if self.alone:
+                out.append("\n")
         if at != end:
             raise Refused
-        out.append("]}")
+        if not self.alone:
+            out.append("]}")
         return count
 
     def record(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
+from itertools import chain
 from typing import TYPE_CHECKING, Any, Final
 
 import click
@@ -93,8 +94,8 @@ def records(options: ReadOptions, parts: tuple[str, ...]) -> int:
 
 
 def _read(reading: Reading, problems: list[Problem], *, whole: bool) -> Iterator[Iterable[bytes]]:
-    """Yield the records as lines of JSON, those of one exchange or of many. `whole`: all of them
-    are wanted, which several processes may read."""
+    """Yield the records as lines of JSON, those of one exchange or of many. `whole`: no number of
+    them ends the reading, so that several processes may read."""
     from kafkascope.analyzer.exchanges.records import record_lines
 
     payloads = reading.payloads
@@ -102,6 +103,13 @@ def _read(reading: Reading, problems: list[Problem], *, whole: bool) -> Iterator
     def lines(exchange: Exchange, names: TopicNames, found: list[Problem]) -> Iterator[bytes]:
         return record_lines(exchange, names, found, payloads, reading.chosen)
 
+    if whole and reading.takes_all:
+        from kafkascope.analyzer.exchanges.batch_json import RecordLines
+
+        writer = RecordLines(reading.capture.context.names, payloads)
+        for rows, items in reading.batches():
+            yield chain.from_iterable([writer.of(rows, item, problems) for item in items])
+        return
     if whole:
         from kafkascope.analyzer.pool.messages import joined
 

@@ -1,23 +1,28 @@
-"""JSON of record batches: what their headers say, and what the kernel asks for to write small ones
-(`kernel/json_records.py`)."""
+"""JSON of record batches: what their headers say, what the kernel asks for to write small ones
+(`kernel/json_records.py`), and the records of exchanges that it has read."""
 
 from __future__ import annotations
 
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final
 
-from kafkascope.analyzer.exchanges.records import frame_of, schema_members
+from kafkascope.analyzer.exchanges.pairs import api_key_of
+from kafkascope.analyzer.exchanges.records import CARRIERS, frame_of, record_lines, schema_members
 from kafkascope.dissectors.embedded.internal import is_internal
 from kafkascope.dissectors.errors import DissectError
 from kafkascope.dissectors.records.compression import decompress, name_of
 from kafkascope.dissectors.records.records import CODEC_MASK, CONTROL, Batch
-from kafkascope.kernel.json_records import BatchForm
+from kafkascope.kernel.full_lines import lines_of_records
+from kafkascope.kernel.json_records import BatchForm, JsonRecords
 from kafkascope.kernel.walker import Refused
 from kafkascope.times import clock_of
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
+    from kafkascope.analyzer.exchanges.pairs import Item, Rows
+    from kafkascope.analyzer.exchanges.records import Problem
+    from kafkascope.analyzer.topics import TopicNames
     from kafkascope.dissectors.records.records import Header
     from kafkascope.schemas.decoding import Payloads
 
@@ -97,3 +102,26 @@ class RecordTexts:
     def second(seconds: int) -> str:
         """Return a second of a time in UTC, up to the point before its fractions."""
         return clock_of(seconds).decode()
+
+
+class RecordLines:
+    """Writes the records of exchanges as they were read, as `record_lines` does those of objects of
+    exchanges."""
+
+    def __init__(self, names: TopicNames, payloads: Payloads | None) -> None:
+        self._names, self._payloads = names, payloads
+        self._records = JsonRecords(RecordTexts(payloads), alone=True)
+
+    def of(self, rows: Rows, item: Item, problems: list[Problem]) -> Iterator[bytes]:
+        if api_key_of(item) not in CARRIERS:
+            return
+        text = lines_of_records(item, self._records, self)
+        if text is not None:
+            yield text.encode()
+            return
+        row, exchange = rows.both(item)
+        if not row.forwarded:
+            yield from record_lines(exchange, self._names, problems, self._payloads)
+
+    def name_of(self, topic_id: bytes) -> str | None:
+        return self._names.get(topic_id)

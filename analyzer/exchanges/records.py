@@ -11,7 +11,7 @@ from base64 import b64encode
 from collections.abc import Iterator, Sequence
 from functools import lru_cache, partial
 from itertools import compress
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, TypeAlias
 
 import orjson
 
@@ -175,6 +175,10 @@ def _given(answer: dict[str, Any] | None) -> dict[tuple[Any, ...], int]:
         for partition in topic["partition_responses"]
         if partition["error_code"] == 0 and partition["base_offset"] >= 0
     }
+
+
+CARRIERS: Final = frozenset({PRODUCE, FETCH, FETCH_SNAPSHOT, SHARE_FETCH})
+"""Keys of the APIs of which `fields_in` finds records."""
 
 
 def record_lines(

@@ -17,6 +17,7 @@ from tests.kit.run import output
 from tests.kit.samples import SAMPLES
 
 CAPTURE = SAMPLES / "kafka-python.pcap"
+SHARED = Path(__file__).parents[1] / "captures" / "share-group.pcap.gz"
 SEGMENT = "00000000000000000000.log"
 COMMANDS = [
     "ls",
@@ -115,17 +116,20 @@ def test_all_of_it_when_asked_for(option: str) -> None:
     assert text.count(" max_version: ") >= 79
 
 
+@pytest.mark.parametrize("path", [CAPTURE, SHARED], ids=["classic", "share group"])
 @pytest.mark.parametrize(
-    "form",
+    "command",
     [
-        "",
-        "--format tsv",
-        "-t u --columns no,time,api,topic,records",
-        "--format csv --columns no,api,result",
-        "--format json --columns no,latency,kafka.client_software_name",
+        "ls",
+        "ls --format tsv",
+        "ls -t u --columns no,time,api,topic,records",
+        "ls --format csv --columns no,api,result",
+        "ls --format json --columns no,latency,kafka.client_software_name",
+        "records",
+        "records --json",
     ],
 )
-def test_lines_of_rows_alone_are_those_of_whole_exchanges(form: str) -> None:
+def test_what_needs_no_exchanges_is_the_same_as_what_does(command: str, path: Path) -> None:
     """A filter takes the way over objects, also one that all exchanges match."""
-    words = ["ls", *form.split(), CAPTURE]
+    words = [*command.split(), path]
     assert output(*words) == output(*words, "-Y", "number > 0")
