@@ -26,14 +26,22 @@ from kafkascope.captures.tls.records import (
 LEAST_FINISHED: Final = 53
 NO_FAILURE: Final = frozenset({0, 90})
 """close_notify and user_canceled: the usual ends."""
-EMPTY_CERTIFICATE: Final = frozenset({25, 61, 77})
+EMPTY_CERTIFICATE: Final = frozenset({25, 61, 77, 93})
 """Bytes of a record with a Certificate without one in TLS 1.3: 8, 1 of type, a tag of 16; the same
-with a Finished behind it, as Java packs them. One with a certificate has hundreds."""
+with a Finished (36 or 52) behind it, as Java packs them, without and with Java's padding. One with
+a certificate has hundreds."""
+# Java pads each record of TLS 1.3 with 16 zeros (SSLCipher.T13GcmWriteCipherGenerator of JDK 17).
+PADDED_ALERT: Final = 35
 # no_certificate (SSL 3.0), no_renegotiation and unrecognized_name: as warnings they end nothing
 # (RFC 6066, 3); older Java servers send the last and go on.
 WARNINGS: Final = frozenset({41, 100, 112})
 # unexpected_message.
 UNEXPECTED: Final = 10
+
+
+def is_alert(size: int) -> bool:
+    """Return whether an encrypted record of this size holds an alert."""
+    return size <= LIMITS.alert_record_bytes or size == PADDED_ALERT
 
 
 @dataclass(slots=True, eq=False)
@@ -80,7 +88,7 @@ class Handshake(Resumable):
             self._encrypted(record, direction)
 
     def _encrypted(self, record: TlsRecord, direction: int) -> None:
-        small = record.size <= LIMITS.alert_record_bytes
+        small = is_alert(record.size)
         if direction == self._client and not self._spoke[1 - direction]:
             self._sizes_tell = False
         if not self._sizes_tell:
@@ -117,13 +125,13 @@ class Handshake(Resumable):
         elif alert not in NO_FAILURE:
             self._end("alert", direction, alert)
 
-    def late(self, direction: int, alert: int) -> None:
+    def late(self, direction: int, alert: int | None = None) -> None:
         """Take an alert behind bytes that are no record, which the other side may have answered
-        before."""
+        before; without its number where it is encrypted."""
         result = self.result
         answered = result is None or result.outcome == "closed" or result.alert == UNEXPECTED
         if answered and alert not in NO_FAILURE:
-            self._end("alert", direction, alert)
+            self._end("rejected" if alert is None else "alert", direction, alert)
 
     def closed(self, direction: int | None) -> None:
         """Take the end of a direction, as long as there is no result."""

@@ -25,6 +25,7 @@ from kafkascope.captures.tls.decryption import (
     take_records,
     texts_of,
 )
+from kafkascope.captures.tls.handshake import is_alert
 from kafkascope.captures.tls.keys.epoch import Stage
 from kafkascope.captures.tls.keys.protection import BadRecord
 from kafkascope.captures.tls.records import (
@@ -127,9 +128,9 @@ class TlsStream(TlsState):
             self._search(side, chunk.data, chunk.pieces)
         else:
             take_bytes(self, side, chunk.data, chunk.pieces)
-            if side.buffer.lost and side.stage is Stage.PLAIN and side.number == self.client:
+            if side.buffer.lost and not side.opened and side.number == self.client:
                 self._bare_alert(side, chunk)
-                if not chunk.offset:
+                if not chunk.offset and side.stage is Stage.PLAIN:
                     self.negotiation.old_hello(chunk.data, self.tls)
         return self._read(side)
 
@@ -200,10 +201,15 @@ class TlsStream(TlsState):
 
     def _bare_alert(self, side: Side, chunk: Chunk) -> None:
         """Take an alert that is alone in its packet, though it follows bytes that are no record:
-        clients of Kafka 2.4 send all of a buffer before it."""
+        clients of Kafka 2.4 to 3.0 send all of a buffer before it."""
         data = chunk.data[chunk.pieces[-1].start :]
-        if len(data) == HEADER + 2 and data[0] == ALERT and data[3:HEADER] == b"\0\2":
+        if len(data) <= HEADER or int.from_bytes(data[3:HEADER]) != len(data) - HEADER:
+            return
+        if data[0] == ALERT and len(data) == HEADER + 2:
             take_late_alert(self, side, data[-1])
+        elif data[0] == APPLICATION_DATA and is_alert(len(data) - HEADER):
+            self.handshake.late(side.number)
+            self.ended()
 
     def go_on(self) -> list[StreamEvent]:
         """Take what waits, as far as the key log has the secrets by now; return what is inside."""

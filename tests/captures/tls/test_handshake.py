@@ -89,6 +89,30 @@ def test_an_encrypted_alert_of_the_client(broker: Path, authority: Authority) ->
     assert result([first, answer, (CLIENT, alert)]) == HandshakeResult("rejected", CLIENT)
 
 
+@pytest.mark.parametrize("size", [19, 35])
+def test_an_encrypted_alert_of_the_broker(size: int, broker: Path, authority: Authority) -> None:
+    """Java pads each record of TLS 1.3 with 16 zeros."""
+    client, server = contexts(broker, authority)
+    told = talk(client, server, work=False)[:3]
+    alert = b"\x17\3\3" + size.to_bytes(2) + bytes(size)
+    assert result([*told, (BROKER, alert)]) == HandshakeResult("rejected", BROKER)
+
+
+@pytest.mark.parametrize("first", [CLIENT, BROKER])
+def test_an_encrypted_alert_behind_bytes_that_are_no_record(
+    first: int, broker: Path, authority: Authority
+) -> None:
+    """Clients of Kafka 2.6 to 3.0 on Java 17 send all of a buffer before it; the broker may close
+    before it comes."""
+    client, server = contexts(broker, authority)
+    told = talk(client, server, work=False)[:2]
+    told.append((CLIENT, b"\x14\3\3\0\1\1" + b"\0\1\xaf\3\3" + bytes(900)))
+    alert = (CLIENT, b"\x17\3\3\0\x23" + bytes(35))
+    ends = [(BROKER, b"\x17\3\3\0\x23" + bytes(35)), alert]
+    told += ends if first == BROKER else ends[::-1]
+    assert result(told, BROKER) == HandshakeResult("rejected", CLIENT)
+
+
 @pytest.mark.parametrize("end", [CLIENT, BROKER])
 def test_a_side_that_closes_in_the_middle(end: int, broker: Path, authority: Authority) -> None:
     client, server = contexts(broker, authority)
