@@ -8,7 +8,7 @@ comparing with the members before.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from operator import attrgetter
 
 from kafkascope.analyzer.merging.bounded import Event
@@ -73,22 +73,16 @@ class _Classic(Causes):
     """Rebalances by generation of JoinGroup's answers."""
 
     def rebalances(self) -> list[Rebalance]:
-        done = [event for event in self.events if event.about.get("error") == 0]
-        joins, syncs = (
-            by_key((event.about["generation"], event) for event in done if event.kind == kind)
-            for kind in ("join", "sync")
-        )
         found: list[Rebalance] = []
         before: set[str] | None = None
         whole = False
         before_ns = before_end_ns = 0
         last_topics: dict[str, list[str]] = {}
-        for generation in sorted(joins):
-            here = joins[generation]
+        for generation, here, synced in self._generations():
             listed = [name for event in here for name in event.about["members"]]
             now = set(listed) | {event.about["member"] for event in here}
             begin = min(event.time_ns for event in here)
-            answers = [e.about["end_ns"] for e in (*here, *syncs.get(generation, ()))]
+            answers = [e.about["end_ns"] for e in (*here, *synced)]
             end = max((each for each in answers if each is not None), default=None)
             since, known = (before_ns, before_end_ns), whole and bool(listed)
             why = self._why(here, now, before, known, since, begin, end, last_topics)
@@ -100,6 +94,24 @@ class _Classic(Causes):
                 last_topics[event.about["member"]] = event.about["topics"]
             before, whole, before_ns, before_end_ns = now, bool(listed), begin, end or begin
         return found
+
+    def _generations(self) -> Iterator[tuple[int, list[Event], list[Event]]]:
+        """Yield (number, joins, syncs) of each generation, in the order of time."""
+        done = [event for event in self.events if event.about.get("error") == 0]
+        joins, syncs = (
+            by_key((event.about["generation"], event) for event in done if event.kind == kind)
+            for kind in ("join", "sync")
+        )
+        runs = [(number, run) for number, here in joins.items() for run in _split(sorted(here))]
+        for number, run in sorted(runs, key=lambda each: each[1][0].time_ns):
+            later = [each[0].time_ns for other, each in runs if other == number and each > run]
+            end = min(later, default=None)
+            synced = [
+                event
+                for event in syncs.get(number, ())
+                if run[0].time_ns <= event.time_ns and (end is None or event.time_ns < end)
+            ]
+            yield number, run, synced
 
     def _why(
         self,
@@ -173,6 +185,27 @@ class _Classic(Causes):
         if about["leads"]:
             return "metadata", f"the leader {who} rejoined, as on a topic change"
         return "rejoined", f"{who} rejoined"
+
+
+def _split(joins: list[Event]) -> Iterator[list[Event]]:
+    """Yield the joins of one generation, by life of the group: brokers forget a group without
+    members and offsets, and its generations begin at 1 again."""
+    # The leader's list has all members of a generation, but for a static one that restarted: that
+    # gets the same generation under a new id.
+    run: list[Event] = []
+    there: set[str] = set()
+    listed = False
+    for event in joins:
+        about = event.about
+        mine = {about["member"], *about["members"]}
+        listed = listed or bool(about["members"])
+        if run and listed and not mine & there and not about["instance"]:
+            yield run
+            run, there, listed = [], set(), bool(about["members"])
+        run.append(event)
+        there |= mine
+    if run:
+        yield run
 
 
 class _Epochs(Causes):

@@ -85,6 +85,19 @@ def test_a_new_member_joins(group: Members) -> None:
     assert second["last_member"] == "b"
 
 
+def test_a_group_that_begins_at_generation_1_again() -> None:
+    """Brokers forget a group without members and offsets."""
+    group = Members()
+    for number in range(3):
+        name = f"a#{number}"
+        group.join(name, 20 * number, 1, (name,))
+        group.beat(name, 20 * number + 1, 1)
+        group.leave(name, 20 * number + 9)
+    found = group.groups().rebalances("g")
+    assert [each["duration"] < 2_000 * MS for each in found] == [True, True, True]
+    assert [each["cause"] for each in found] == ["formed"] * 3
+
+
 def test_a_static_member_that_comes_back_is_no_cause_of_its_own() -> None:
     """KIP-345: it takes the place of its old id; here while another member asks for a rebalance."""
     group = Members()
