@@ -117,7 +117,8 @@ def _unread(client: Client, found: list[Unread], old: bool, view: DetectorInput)
     topics = view.topics(each.topic for each in found)
     old = old and "zstd" in codecs
     after, times = duration(min(each.after_ns for each in found)), len(set(numbers))
-    then = f"no progress for {after}" if old else f"it left its group {after} later"
+    soon = min(each.after_ns for each in found) <= limit("stuck.leaves")
+    then = f"it left its group {after} later" if soon else f"no progress for {after}"
     if times > 1:
         then = f"it fetched them {times} times"
     return view.finding(
@@ -193,13 +194,14 @@ def _judged(lives: Iterable[MemberLife], fetches: list[Event], version: int | No
     here = [each for each in lives if each.first_ns <= got[-1] <= each.gone_ns]
     for each in here:
         after = each.gone_ns - got[-1]
+        fails = each.bare if version is None else version > LAST_SHARED
+        if fails and each.left and after <= limit("stuck.leaves"):
+            return after
         if version is not None:
             waits = "codec.waits" if version > LAST_SHARED else "codec.slow"
             again = sum(time_ns < each.first_ns for time_ns in got)
             if after >= limit(waits) or (again and each.left):
                 return after
-        elif each.bare and each.left and after <= limit("stuck.leaves"):
-            return after
     return None
 
 

@@ -4,7 +4,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
+from itertools import pairwise
 from typing import Any, Final
 
 from kafkascope.analyzer.findings.counting import (
@@ -24,7 +25,7 @@ from kafkascope.analyzer.findings.words import duration, listed, plural, spelled
 from kafkascope.analyzer.identity import client_of
 from kafkascope.analyzer.merging.measures import stretch
 from kafkascope.analyzer.statistics.exchange_batch import ExchangeBatch
-from kafkascope.analyzer.statistics.model import per_second, topic_key
+from kafkascope.analyzer.statistics.model import per_second, topic_id_in, topic_key
 from kafkascope.dissectors.reference.codes import ERRORS, error_name
 
 ELSEWHERE: Final = frozenset(
@@ -40,7 +41,9 @@ HANDLED: Final = frozenset(
 # producers retry every 20 ms meanwhile (the KIP-98 design); one that never completes makes that a
 # storm.
 BUSY: Final = frozenset({51})
-BROKEN: Final = frozenset({-1, 2, 7, 19, 20, 21, 23, 24, 26, 41, 42, 43, 60, 63, 67, 87, 112})
+BROKEN: Final = frozenset(
+    {-1, 2, 7, 12, 19, 20, 21, 23, 24, 26, 41, 42, 43, 50, 60, 63, 67, 81, 87, 112}
+)
 """Codes that healthy clusters and clients do not give, or meet."""
 AMONG_BROKERS: Final = frozenset({41})
 """NOT_CONTROLLER."""
@@ -191,9 +194,13 @@ class Deleted(Counts):
 
     def findings(self, view: DetectorInput) -> Iterator[Finding]:
         lives: dict[str, TopicLife] = {}
+        created: dict[str, list[TopicLife]] = {}
         refused: dict[str, tuple[Any, ShortEventLog]] = {}
         for (key,), life in self.lives.items():
-            lives.setdefault(view.topic(key), TopicLife()).merge(life)
+            name = view.topic(key)
+            lives.setdefault(name, TopicLife()).merge(life)
+            if topic_id_in(key) is not None:
+                created.setdefault(name, []).append(life)
         for (key,), each in self.refused.items():
             name = view.topic(key)
             _, refusals = refused.get(name, (None, ShortEventLog()))
@@ -201,27 +208,45 @@ class Deleted(Counts):
             refused[name] = key, refusals
         for name, (key, refusals) in refused.items():
             if name in lives:
-                yield from _gone(name, key, lives[name], refusals, view)
+                again = _follow(created.get(name, ()))
+                yield from _gone(name, key, lives[name], again, refusals, view)
+
+
+def _follow(lives: Collection[TopicLife]) -> bool:
+    """Return whether a topic had several ids, one after the other: those of one name in several
+    clusters are there at the same time."""
+    spans = sorted((life.first_ns or 0, life.last_ns or 0) for life in lives)
+    return len(spans) > 1 and all(one[1] <= two[0] for one, two in pairwise(spans))
 
 
 def _gone(
-    name: str, key: Any, life: TopicLife, refusals: ShortEventLog, view: DetectorInput
+    name: str,
+    key: Any,
+    life: TopicLife,
+    again: bool,
+    refusals: ShortEventLog,
+    view: DetectorInput,
 ) -> Iterator[Finding]:
-    since = life.deleted[0] if life.deleted is not None else life.last_ns
+    since = life.first_ns if again else life.last_ns
+    since = life.deleted[0] if life.deleted is not None else since
     if since is None or life.first_ns is None or life.first_ns > since:
         return
     after = [event for event in refusals.events if event.time_ns > since]
     if not {tuple(event.about["client"]) for event in after} & set(life.users):
         return
     span = after[-1].time_ns - after[0].time_ns
-    few = len(after) < limit("deleted.count") or span < limit("deleted.span")
-    if few and life.deleted is None:
+    few = len(after) < limit("deleted.count") or (span < limit("deleted.span") and not again)
+    if few and life.deleted is None and not again:
         return
     clients = view.clients(event.about["client"] for event in after)
     codes = sorted({int(event.about["code"]) for event in after})
     was = f"no longer exists, after {duration(since - life.first_ns)} of use"
     if life.deleted is not None:
         was = f"was deleted by {spelled(life.deleted[1]) or 'a client'}"
+    elif again:
+        was = "was deleted"
+    if again:
+        was += " and created again with another id"
     yield view.finding(
         "topic-deleted",
         f"Topic {name} {was}: {plural(len(after), 'request')} from {listed(clients)} failed "

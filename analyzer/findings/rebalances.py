@@ -130,9 +130,9 @@ def _returned(story: Story, view: DetectorInput) -> Iterator[Finding]:
     for gone in story.members:
         if gone.state != "left" or gone.text != "left" or not gone.rebalance_ms:
             continue
-        if gone.first_ns is None or gone.last_ns is None or not gone.client_id:
+        if gone.first_ns is None or gone.gone_ns is None or not gone.client_id:
             continue
-        if gone.last_ns - gone.first_ns >= gone.rebalance_ms * MS:
+        if gone.gone_ns - gone.first_ns >= gone.rebalance_ms * MS:
             beginnings = by_client[gone.client_id, gone.host]
             back = next(_came_back(gone, beginnings, left, joined), None)
             found += [(gone, back)] if back is not None else []
@@ -279,7 +279,7 @@ def _came_back(
 ) -> Iterator[int]:
     """Yield the nanoseconds until a member came back on the connection on which it left, the
     soonest first. `beginnings`: when each member of the client was first seen, in that order."""
-    gone_ns = gone.last_ns or 0
+    gone_ns = gone.gone_ns or 0
     behind = bisect_right(beginnings, gone_ns, key=itemgetter(0))
     for first_ns, id_ in islice(beginnings, behind, None):
         if first_ns - gone_ns >= limit("rebalances.back"):

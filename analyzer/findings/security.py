@@ -35,6 +35,9 @@ from kafkascope.analyzer.statistics.connections import ZOOKEEPER
 from kafkascope.analyzer.statistics.model import Line, topic_key
 from kafkascope.dissectors.reference.codes import error_name
 
+# What brokers answer to SaslHandshake on a listener without SASL.
+ILLEGAL_SASL_STATE: Final = 34
+
 
 class Security(Counts):
     """SASL errors, connections closed at their first request."""
@@ -45,7 +48,9 @@ class Security(Counts):
         if row.api == "SaslHandshake" and any(e.code in (33, 34) for e in row.errors):
             asked, response = exchange.request_body or {}, exchange.response_body or {}
             words = response.get("mechanisms") or ()
-            self._see("mechanism", row, asked.get("mechanism", ""), words)
+            none = not words and any(e.code == ILLEGAL_SASL_STATE for e in row.errors)
+            what = "no-sasl" if none else "mechanism"
+            self._see(what, row, asked.get("mechanism", ""), words)
         elif row.api == "SaslAuthenticate" and row.errors:
             words = [error.message or error.name for error in row.errors]
             self._see("failed", row, exchange.mechanism, words)
@@ -86,10 +91,12 @@ def _failed(
         seen.merge(here)
     places = list(map(quoted, brokers[: LIMITS.connections]))
     broker, name = listed(brokers), "sasl-failed"
-    if what == "mechanism":
+    if what in ("mechanism", "no-sasl"):
         name, where = "sasl-mechanism", "api == SaslHandshake and failed"
         offered = listed(seen.words) or "none"
         text = f"{client} requested SASL mechanism {mechanism} from {broker}; offered: {offered}"
+        if what == "no-sasl":
+            text += " (the listener has no SASL)"
     elif what == "failed":
         where = "api == SaslAuthenticate and failed"
         often = "once" if seen.count == 1 else f"{seen.count} times"
@@ -107,6 +114,7 @@ def _failed(
         all_of(one_of("broker", places), where),
         seen,
         client=client,
+        case=what if what in RULES[name].advices else "",
         about={"broker": brokers[: LIMITS.connections], "mechanism": mechanism},
     )
 

@@ -250,7 +250,7 @@ def came_back(after_ns: int) -> bool:
     for second in range(1, 11):
         group.beat("a#1", second, 1)
     group.leave("a#1", 10 + TENTH)
-    group.join("a#2", 10 + Fraction(1, 100) + seconds(after_ns), 2, ("a#2",), asked_id="")
+    group.join("a#2", 10 + TENTH + seconds(after_ns), 2, ("a#2",), asked_id="")
     return of(group, "rebalance-poll") is not None
 
 

@@ -382,8 +382,13 @@ def test_an_assignment_whose_leader_was_not_captured() -> None:
 
 
 def test_a_subscription_breaks_the_leader() -> None:
-    text = found([group(wanted=WANTED)])["group-unreadable"].text
+    text = found([group(b"", wanted=WANTED)])["group-unreadable"].text
     assert states(text, "subscription", "app", "group g", "version is missing", "leader")
+
+
+def test_a_subscription_whose_leader_assigns_all_the_same_is_no_finding() -> None:
+    """kafka-go declares version 1 without owned_partitions, and does not read them."""
+    assert "group-unreadable" not in found([group(GOOD, wanted=b"\0\1" + WANTED)])
 
 
 def test_what_an_administrator_sees_of_a_group() -> None:

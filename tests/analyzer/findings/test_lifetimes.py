@@ -21,6 +21,18 @@ def authenticating(wire: Wire, number: int, lifetime_ms: int) -> None:
     wire.broker(response("SaslAuthenticate", 1, number + 1, session_lifetime_ms=lifetime_ms))
 
 
+@pytest.mark.parametrize(
+    ("code", "offered", "advice"),
+    [(34, [], "security.protocol"), (33, ["PLAIN"], "sasl.mechanism"), (33, [], "sasl.mechanism")],
+)
+def test_a_listener_without_sasl(code: int, offered: list[str], advice: str) -> None:
+    wire = Wire().client(request("SaslHandshake", 1, 1, mechanism="SCRAM-SHA-256"))
+    wire.broker(response("SaslHandshake", 1, 1, error_code=code, mechanisms=offered))
+    finding = found([wire])["sasl-mechanism"]
+    assert ("no SASL" in finding.text) == (code == 34)
+    assert f"Set {advice}" in finding.advice
+
+
 def session(rest_ns: int, *, lifetime_ms: int = 4000, again: bool = False) -> Finding | None:
     """A client that works, rests, and whose next request the broker answers by closing."""
     wire = Wire()
@@ -95,6 +107,34 @@ def test_a_deletion_that_is_seen() -> None:
     short = topic(1, deleted=True)
     assert short is not None
     assert short.severity == "note"
+
+
+def looked_up(wire: Wire, number: int, topic_id: int, error: int = 0) -> None:
+    part = {"partition_index": 0, "leader_id": 1, "error_code": 0}
+    found = {"name": "t", "topic_id": bytes(15) + bytes((topic_id,)), "error_code": error}
+    wire.client(request("Metadata", 12, number, topics=[{"name": "t"}]))
+    parts = [] if error else [part]
+    wire.broker(response("Metadata", 12, number, topics=[found | {"partitions": parts}]))
+
+
+@pytest.mark.parametrize(
+    ("ids", "refused", "severity"),
+    [((7, 9), 3, "error"), ((7, 9), 2, "note"), ((7, 7), 3, None), ((7, 9), 0, None)],
+)
+def test_a_topic_that_was_created_again(
+    ids: tuple[int, int], refused: int, severity: str | None
+) -> None:
+    """Its id shows it, however short the time in between."""
+    wire = Wire()
+    looked_up(wire, 1, ids[0])
+    produced(wire, 2, 0)
+    for number in range(3, 3 + refused):
+        produced(wire, number, 3)
+    looked_up(wire, 10, ids[1])
+    produced(wire, 11, 0)
+    finding = found([wire]).get("topic-deleted")
+    assert (finding.severity if finding is not None else None) == severity
+    assert finding is None or "deleted and created again" in finding.text
 
 
 # --- producers of single records: when they wait for their requests, and when there i -------------

@@ -35,6 +35,31 @@ def test_who_is_stuck_on_a_codec_that_is_younger(codec: str, version: int, old: 
     assert ("its Fetch is older than v10" in text) == (old and codec == "zstd")
 
 
+@pytest.mark.parametrize(("version", "fails"), [(4, False), (8, True), (10, False)])
+def test_who_leaves_at_once_with_a_fetch_that_is_older_than_zstd(version: int, fails: bool) -> None:
+    group = Readers()
+    group.join("a", 0, 1, ("a",))
+    group.fetch("a", 1, 0, version=version, attributes=4)
+    group.leave("a", 1.1)
+    finding = group.reported().get("batch-codec")
+    assert (finding is not None and finding.severity == "error") == fails
+    assert finding is None or not fails or "left its group" in finding.text
+
+
+def test_who_left_after_max_poll_interval_counts_from_the_join_to_the_leave() -> None:
+    """Its last heartbeat comes sooner; another finding is that nothing was committed."""
+    group = Readers()
+    for number in (1, 2):
+        name, at = f"a#{number}", 10 * number
+        group.join(name, at, 1, (name,), rebalance_timeout_ms=3_000)
+        group.fetch(name, at + 1, 0)
+        group.beat(name, at + 2.5, 1)
+        group.leave(name, at + 3.4)
+    told = group.reported()
+    assert states(told["rebalance-poll"].text, "left group g", "6.6 s later", "3 s")
+    assert "rebalance-slow" not in told
+
+
 def test_who_commits_nothing_and_stays_is_not_stuck() -> None:
     told = failing(4, commits=False, stays=5).reported()
     assert "reader-stuck" not in told

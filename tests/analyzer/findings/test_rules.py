@@ -99,7 +99,7 @@ CALM = {
     "denied": "sasl",
     "disk-failed": "denied",
     "eager-fetches": "commit-storm",
-    "error-broken": "odd-requests",
+    "error-broken": "denied",
     "error-seen": "denied",
     "error-storm": "unknown-topic",
     "fetch-too-small": "java-old",
