@@ -17,6 +17,7 @@ from kafkascope.analyzer.merging.tables import by_key
 from kafkascope.analyzer.statistics.cluster.addresses import address_text, is_address, is_loopback
 from kafkascope.analyzer.statistics.cluster.reach_judged import JudgedReach, NodeKey, StuckClient
 from kafkascope.analyzer.statistics.connections import FAILED
+from kafkascope.analyzer.statistics.errors import Count
 from kafkascope.analyzer.statistics.model import Line
 
 OF_FAILURE: Final = {
@@ -39,6 +40,10 @@ REMARKS: Final = {
 """Beginning of a remark -> rule, and what a broker advertises."""
 
 
+# NOT_LEADER_OR_FOLLOWER, NOT_COORDINATOR.
+ELSEWHERE: Final = frozenset({6, 16})
+
+
 def findings(view: DetectorInput) -> Iterator[Finding]:
     """Yield one finding per address, and per client that got stuck."""
     gone = gone_addresses(view)
@@ -49,6 +54,7 @@ def findings(view: DetectorInput) -> Iterator[Finding]:
             down = remark in OF_FAILURE and any(_stands_for(each, line, view) for each in gone)
             if name and not down:
                 yield _finding(name, text, line, view)
+    yield from _shared(view)
     for stuck in judged_reach(view).stuck():
         # What is wrong with these is told of the address itself.
         missed = [each for each in stuck.missed if not _is_wrong(each[2], stuck.client[1])]
@@ -89,6 +95,38 @@ def _finding(name: str, text: str, line: Line, view: DetectorInput) -> Finding:
             "client": view.clients(told)[: LIMITS.entities],
         },
     )
+
+
+def _shared(view: DetectorInput) -> Iterator[Finding]:
+    """Yield addresses of several nodes: a load balancer before them picks any, and not the leader
+    or coordinator that a request needs."""
+    judged = judged_reach(view)
+    nodes = by_key(((role, host, port), number) for role, number, host, port in judged.advertised)
+    for (role, host, port), numbers in sorted(nodes.items()):
+        keys = [(role, number, host, port) for number in sorted(set(numbers))]
+        places = {address_text(*place) for key in keys for place in judged.places(key)}
+        wrong = [
+            (key["client_id"], key["host"], count)
+            for key, count in view.base.errors.grouped(("code", "client_id", "host", "broker"))
+            if key["code"] in ELSEWHERE and key["broker"] in places
+        ]
+        if len(keys) == 1 or not wrong:
+            continue
+        address, errors = address_text(host, port), Count()
+        named = listed([str(key[1]) for key in keys])
+        for *_, each in wrong:
+            errors.merge(each)
+        clients = view.clients((id_ or "", place) for id_, place, _ in wrong)
+        yield view.finding(
+            "address-shared",
+            f"Brokers {named} advertise the same address {spelled(address)}: "
+            f"{plural(errors.count, 'request')} from {listed(clients, 2)} reached a broker that is "
+            "not the leader or coordinator",
+            f"error in {{{', '.join(map(str, sorted(ELSEWHERE)))}}}",
+            count=errors.count,
+            span=(errors.first_ns, errors.last_ns),
+            about={"broker": spelled(address), "client": clients[: LIMITS.entities]},
+        )
 
 
 def _stuck(stuck: StuckClient, missed: list[NodeKey], view: DetectorInput) -> Finding:

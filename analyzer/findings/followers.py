@@ -12,6 +12,7 @@ from typing import Final
 from kafkascope.analyzer.findings.counting import Event, Keyed, KeyedMeasures, bits
 from kafkascope.analyzer.findings.limits import LIMITS
 from kafkascope.analyzer.findings.words import duration
+from kafkascope.analyzer.merging.tables import by_key
 from kafkascope.analyzer.statistics.exchange_batch import ExchangeBatch, replica_id
 
 SLOT: Final = 50_000_000
@@ -41,14 +42,20 @@ def note_fetches(batch: ExchangeBatch, into: Keyed[Slots]) -> None:
 
 
 def idle_followers(fetching: Keyed[Slots], slow: list[Event]) -> str:
-    """Return the followers that asked for nothing during half of a slow request and more, of any
-    leader: its address for clients is another one. One that asked for nothing in the second before
-    it either may have no partition of that leader any more."""
+    """Return the followers that asked for nothing during half of a slow request and more, whichever
+    leader: its address for clients is another one, and a leader that stops gets no Fetch either.
+    One that asked for nothing in the second before it may have no partition any more."""
     idle: dict[int, int] = {}
-    for leader, follower in {key[:2] for key, _ in fetching.items()}:
+    leaders = by_key(
+        (follower, leader) for leader, follower in {key[:2] for key, _ in fetching.items()}
+    )
+    for follower, of_it in leaders.items():
         for event in slow:
             first, last = event.time_ns // SLOT, (event.time_ns + event.about["latency"]) // SLOT
-            busy = list(_busy(fetching, leader, follower, first - IN_A_SECOND, last))
+            since = first - IN_A_SECOND
+            busy = {
+                slot for leader in of_it for slot in _busy(fetching, leader, follower, since, last)
+            }
             count = last - first - sum(slot > first for slot in busy)
             if busy and 2 * count >= last - first:
                 idle[follower] = max(idle.get(follower, 0), count * SLOT)

@@ -5,17 +5,25 @@ metadata, topics that do not exist (question 13); commits and throttling (questi
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from kafkascope.analyzer.findings.counting import Event, EventLog, Events, Occurrences
-from kafkascope.analyzer.findings.filters import all_of
+from kafkascope.analyzer.findings.counting import (
+    Event,
+    EventLog,
+    Events,
+    Names,
+    Occurrences,
+    whole,
+)
+from kafkascope.analyzer.findings.filters import all_of, quoted
 from kafkascope.analyzer.findings.limits import LIMITS
 from kafkascope.analyzer.findings.rules import MS, limit
 from kafkascope.analyzer.findings.view import Client, Counts, DetectorInput, Exchange, Finding, Row
 from kafkascope.analyzer.findings.words import Spelled, duration, listed, plural
 from kafkascope.analyzer.identity import client_key_of, client_of
+from kafkascope.analyzer.merging.tables import by_key
 from kafkascope.analyzer.statistics.model import per_second, topic_key
 from kafkascope.analyzer.statistics.traffic import Traffic
 from kafkascope.dissectors.reference.codes import error_name
@@ -25,6 +33,8 @@ LEADER: Final = frozenset({6, 74, 75})
 CODES: Final = "error in {5, 6, 74, 75}"
 NO_TOPIC: Final = frozenset({3, 5, 17})
 """UNKNOWN_TOPIC_OR_PARTITION, LEADER_NOT_AVAILABLE, INVALID_TOPIC_EXCEPTION."""
+LEADER_NOT_AVAILABLE: Final = 5
+NO_LEADER: Final = -1
 LOOKUPS: Final = frozenset({"Metadata", "FindCoordinator", "DescribeCluster"})
 # What the quota of topic changes holds back, with an error of its own (KIP-599).
 CHANGES_TOPICS: Final = frozenset({"CreateTopics", "DeleteTopics", "CreatePartitions"})
@@ -42,6 +52,12 @@ class RefusalRun:
     """All exchanges in which the partition was refused, also in shorter runs."""
 
 
+class Leaderless(Occurrences):
+    """Metadata responses without the leader of a partition."""
+
+    clients: Names = whole(Names)
+
+
 class Leaders(Counts):
     """Errors about leaders next to Metadata requests, and requests for unknown topics."""
 
@@ -49,6 +65,8 @@ class Leaders(Counts):
     """By client: Metadata requests and errors."""
     topics = Occurrences.table(LIMITS.many_keys)
     """By client, topic and error."""
+    leaderless = Leaderless.table(LIMITS.many_keys)
+    """By topic and partition."""
 
     def add_exchange(self, row: Row, exchange: Exchange) -> None:
         refused = [e for e in row.errors if e.code in LEADER and not e.top]
@@ -62,6 +80,9 @@ class Leaders(Counts):
                 if error.code in NO_TOPIC and not error.top and error.partition is None:
                     named = topic_key(error.topic, error.topic_id)
                     self.topics[(*client_of(row), named, error.code)].see(row)
+                elif error.code == LEADER_NOT_AVAILABLE and error.partition is not None:
+                    place = topic_key(error.topic, error.topic_id), error.partition
+                    self.leaderless[place].see(row, clients=client_of(row))
             return
         for part, error in enumerate(refused[:100]):
             about: dict[str, Any] = {
@@ -92,6 +113,7 @@ class Leaders(Counts):
         for (*who, topic, code), seen in self.topics.items():
             if seen.count >= limit("unknown-topic.count"):
                 yield _unknown(view.client(*who), topic, int(str(code)), seen, view)
+        yield from _leaderless(dict(self.leaderless.items()), view)
         for by, traffic in view.base.apis.grouped(("api", "client_id", "host")):
             client = view.client(by["client_id"], by["host"])
             yield from _rates(str(by["api"]), client, traffic, view)
@@ -142,6 +164,42 @@ def _of_former_leaders(moved: list[tuple[Client, Any, RefusalRun]], view: Detect
             "topic": view.topics(topic for _, (topic, _), _ in moved),
         },
     )
+
+
+def _leaderless(
+    found: Mapping[tuple[Any, ...], Leaderless], view: DetectorInput
+) -> Iterator[Finding]:
+    """Yield topics with partitions whose leader was missing in the last response, too: while a
+    topic is created, or a leader moves, it is there soon."""
+    leaders = view.base.cluster.leaders(view.names)
+    lines = {(view.topic(line["topic"]), line["partition"]): line for line in leaders}
+    named: dict[tuple[str, Any], Leaderless] = {}
+    for (topic, number), seen in found.items():
+        named.setdefault((view.topic(topic), number), Leaderless()).merge(seen)
+    missing = by_key(
+        (place[0], (lines[place], seen))
+        for place, seen in sorted(named.items())
+        if lines.get(place, {}).get("leader") == NO_LEADER
+        and seen.count >= limit("unknown-topic.count")
+    )
+    for topic, places in missing.items():
+        lookups = Occurrences.summed(each for _, each in places)
+        clients = view.clients(who for _, each in places for who in each.clients)
+        missed = listed(f"{topic}-{line['partition']}" for line, _ in places)
+        nodes = sorted({node for line, _ in places for node in line["replicas"]})
+        on = f"broker{'s' if len(nodes) > 1 else ''} {listed(map(str, nodes))}"
+        replicas = f", whose replicas are on {on}," if nodes else ""
+        yield view.finding(
+            "leader-missing",
+            f"{plural(len(places), 'partition')} without a leader: {missed}{replicas} got "
+            f"LEADER_NOT_AVAILABLE in {plural(lookups.count, 'lookup')} of {listed(clients)}",
+            all_of(
+                f"api == Metadata and error == {LEADER_NOT_AVAILABLE}",
+                f"topic == {quoted(topic)}",
+            ),
+            lookups,
+            about={"topic": topic, "client": clients},
+        )
 
 
 def _unknown(

@@ -75,7 +75,9 @@ class Security(Counts):
         for key, lines in sorted(expired_by_client.items()):
             yield _expired(view.client(*key), lines, view)
         for (name, key, broker), lines in sorted(by_key(_closed(view)).items()):
-            if name or len(lines) >= limit("sasl.several"):
+            # kafkajs sends ApiVersions on its first connection only.
+            asked = any(map(_answered, lines))
+            if name or (asked and len(lines) >= limit("sasl.several")):
                 yield _missing(name, view.client(*key), broker, lines, view)
 
 
@@ -129,14 +131,10 @@ def _closed(view: DetectorInput) -> Iterator[tuple[tuple[str, ClientKey, str], L
         # SASL told the user, not a certificate.
         if line["phase"] == "sasl" or (line["user"] and line["user"] != line["tls_client"])
     }
-    served = {
-        line["broker_address"]
-        for line in lines
-        if not line["user"] and line["requests"] - line["unanswered"] > 1
-    }
+    served = {line["broker_address"] for line in lines if not line["user"] and _answered(line) > 1}
     refused, middle = refused_versions(view), view.base.connections.midstream()
     for line in lines:
-        answered = line["requests"] - line["unanswered"]
+        answered = _answered(line)
         if line["end"] not in ("broker fin", "broker rst") or line["phase"] != "work":
             continue
         if not line["requests"] or not line["unanswered"] or line["server_protocol"]:
@@ -150,8 +148,12 @@ def _closed(view: DetectorInput) -> Iterator[tuple[tuple[str, ClientKey, str], L
             yield ("sasl-missing", key, broker), line
         # A version that the broker does not take is closed alike. Else it answers ApiVersions, and
         # nothing else, to whoever does not say who it is.
-        elif key not in refused and broker not in sasl | served and answered == 1:
+        elif key not in refused and broker not in sasl | served and answered <= 1:
             yield ("", key, broker), line
+
+
+def _answered(line: Line) -> int:
+    return int(line["requests"] - line["unanswered"])
 
 
 def _missing(

@@ -11,7 +11,7 @@ from kafkascope.analyzer.findings.counting import Names, Occurrences, least, mos
 from kafkascope.analyzer.findings.filters import among
 from kafkascope.analyzer.findings.limits import LIMITS
 from kafkascope.analyzer.findings.rules import SECOND, limit
-from kafkascope.analyzer.findings.versions import first_release
+from kafkascope.analyzer.findings.versions import first_release, rejected_at_once
 from kafkascope.analyzer.findings.view import Client, Counts, DetectorInput, Exchange, Finding, Row
 from kafkascope.analyzer.findings.words import duration, plural, spelled
 from kafkascope.analyzer.identity import client_key_of, client_of
@@ -89,6 +89,9 @@ class Unanswered(Counts):
         for (*who, api, broker, reason), lost in self.lost.items():
             client, age = view.client(*who), lost.oldest or 0
             waited = f" after up to {duration(age)}" if age >= SECOND // 10 else ""
+            rejected = rejected_at_once(view)[str(broker)] if "by the broker" in str(reason) else 0
+            if rejected:
+                waited += f"; it ended {plural(rejected, 'connection')} before any request"
             yield view.finding(
                 "unanswered",
                 f"{plural(lost.count, f'{api} request')} from {client} to {broker} got no "
@@ -99,6 +102,7 @@ class Unanswered(Counts):
                 api=api,
                 broker=broker,
                 severity="note" if view.is_broker(*who) else None,
+                case="rejected" if rejected else "",
             )
         for (*who, api, broker), seen in self.open.items():
             client, age = view.client(*who), (view.last_ns or 0) - (seen.first or (0, 0))[0]
@@ -186,8 +190,11 @@ class ResponseOrder(Counts):
 
     def findings(self, view: DetectorInput) -> Iterator[Finding]:
         for (*who, broker), late in self.late.items():
-            yield _late(view.client(*who), broker, late, view)
+            if not _has_gaps(late, view):
+                yield _late(view.client(*who), broker, late, view)
         for (*who, api, version, broker), skipped in self.skipped.items():
+            if _has_gaps(skipped, view):
+                continue
             client = view.client(*who)
             if api != API_VERSIONS and _closed_at_once(skipped, view):
                 yield _late(client, broker, skipped, view)
@@ -237,6 +244,12 @@ def _skipped(
 
 def _lines_of(disorder: Disorder, view: DetectorInput) -> list[Line]:
     return [line for line in view.lines if line["connection"] in disorder.connections]
+
+
+def _has_gaps(disorder: Disorder, view: DetectorInput) -> bool:
+    """Return whether bytes of these connections are missing: a response that was not captured looks
+    like one that was not sent."""
+    return any(line["gap_bytes"] for line in _lines_of(disorder, view))
 
 
 def _closed_at_once(skipped: Disorder, view: DetectorInput) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 from typing import Any, Final, NamedTuple
 
@@ -17,6 +18,7 @@ from kafkascope.analyzer.findings.view import (
     Finding,
     Row,
     brokers_in,
+    client_key,
 )
 from kafkascope.analyzer.findings.words import duration, listed, plural, spelled
 from kafkascope.analyzer.identity import ClientKey, client_of
@@ -75,7 +77,8 @@ class VersionCounts(Counts):
         for usage in view.base.clients.usages():
             yield from _breaks(usage, view)
             yield from _stopped(usage, view)
-            if usage.negotiates is False and set(usage.total.roles) != {"broker"}:
+            begun = usage.identity.key in _begun_before(view)
+            if usage.negotiates is False and not begun and set(usage.total.roles) != {"broker"}:
                 client = view.client(*usage.identity.key)
                 yield view.finding(
                     "no-api-versions",
@@ -87,6 +90,16 @@ class VersionCounts(Counts):
                 )
         for (*who, name, version, how), seen in self.refused.items():
             yield from _refused(view.client(*who), name, version, how, seen, view)
+
+
+@DetectorInput.once
+def _begun_before(view: DetectorInput) -> set[ClientKey]:
+    """Return clients with connections from before the capture: kafkajs and kafka-go ask for the
+    versions on their first one only. Of a connection without requests the host is known."""
+    middle = view.base.connections.midstream()
+    keys = {client_key(line) for line in view.lines if line["connection"] in middle}
+    known = (usage.identity.key for usage in view.base.clients.usages())
+    return {key for key in known if key in keys or ("", key[1]) in keys}
 
 
 def _stopped(usage: Usage, view: DetectorInput) -> Iterator[Finding]:
@@ -199,6 +212,8 @@ def _ended(
     lower = [each for each in answered if each < version]
     if version in answered or not (lower or (api == "ApiVersions" and version)):
         return None
+    if any(broker in rejected_at_once(view) for broker in brokers):
+        return None
     if len(lines) < limit("versions.ended") and not lower:
         return None
     how = "reset" if all(line["end"] == "broker rst" for line in lines) else "closed"
@@ -232,6 +247,22 @@ def _ended_at_first(line: Line) -> bool:
         and line["requests"] == line["unanswered"] == 1
         and not line["broker_bytes"]
         and line["ended"] - (line["waiting"] or 0) < limit("lost.age")
+    )
+
+
+@DetectorInput.once
+def rejected_at_once(view: DetectorInput) -> Counter[str]:
+    """Count, by broker, the connections that it ended before a byte of the client: no request was
+    the reason."""
+    # A broker at max.connections.per.ip accepts a connection and closes it (SocketServer logs
+    # "Rejected connection"), and so does a load balancer without a backend.
+    return Counter(
+        line["broker_address"]
+        for line in view.lines
+        if line["end"] in ("broker rst", "broker fin")
+        and not (line["client_bytes"] or line["broker_bytes"] or line["requests"])
+        and line["handshake"] is not None
+        and (line["life"] or 0) < limit("lost.age")
     )
 
 

@@ -65,6 +65,8 @@ class Handshake(Resumable):
     result: HandshakeResult | None = None
     _sizes_tell: bool = True
     """Encrypted records tell by their size what they hold: not behind early data."""
+    _gap: bool = False
+    """Bytes are missing: what follows may be no alert, whatever its size."""
 
     def record(self, record: TlsRecord, direction: int) -> None:
         """Take the next record of a direction, as long as there is no result."""
@@ -130,8 +132,11 @@ class Handshake(Resumable):
         before; without its number where it is encrypted."""
         result = self.result
         answered = result is None or result.outcome == "closed" or result.alert == UNEXPECTED
-        if answered and alert not in NO_FAILURE:
+        if answered and alert not in NO_FAILURE and not (alert is None and self._gap):
             self._end("rejected" if alert is None else "alert", direction, alert)
+
+    def gap(self) -> None:
+        self._gap = True
 
     def closed(self, direction: int | None) -> None:
         """Take the end of a direction, as long as there is no result."""

@@ -261,6 +261,7 @@ class TlsStream(TlsState):
 
     def _gap(self, gap: Gap) -> list[StreamEvent]:
         side = self._turn_to(gap.direction)
+        self.handshake.gap()
         if side.readable and side.stage is Stage.PLAIN:
             self._cut_record(side, side.buffer.head)
         if side.search is not None:

@@ -32,6 +32,10 @@ class Follow:
         """The largest start offset that the group got."""
         self.away = False
         """The last that is known is that the reader was to go elsewhere."""
+        self.confirmed: int | None = None
+        """The last offset that the group got, or whose commit was answered."""
+        self.doubted = False
+        """The last commit got no response."""
         self.reader = ""
         self.began = False
         """The group got a start offset, and has not fetched since."""
@@ -88,7 +92,7 @@ class Follow:
             if place.start is None and place.fetched is None:
                 place.start = offset
             if place.committed is None:
-                place.committed = offset
+                place.committed = self.confirmed = offset
 
     def _fetch(self, time_ns: int, event: Event, who: str) -> None:
         place, about = self.place, event.about
@@ -116,7 +120,9 @@ class Follow:
         if error:
             return
         by_hand = about["generation"] < 0 and not about["member"]
-        before = place.committed
+        # A commit that was lost may not have been carried out: clients send older ones again first.
+        answered = error is not None
+        before = self.confirmed if answered and self.doubted else place.committed
         if before is not None and offset < before:
             count = before - offset
             who = "an admin (no member)" if by_hand else f"member {about['member'][-8:] or '?'}"
@@ -135,6 +141,8 @@ class Follow:
             text += f"{plural(count, 'record')} may never be read"
             self._append(time_ns, "beyond", count, event, text)
         place.committed = offset
+        self.doubted = not answered
+        self.confirmed = offset if answered else self.confirmed
         place.placed.append((time_ns, offset))
         self._passed(offset)
         if place.end is not None:

@@ -244,6 +244,18 @@ def stale(repeats: int, refresh_ns: int) -> bool:
     return "stale-leader" in found([wire], "stale-leader")
 
 
+def leaderless(*leaders: int) -> list[dict[str, Any]]:
+    """Metadata responses with the leader of orders-0; -1: there is none."""
+    answers = [metadata(NODE, leader=leader) for leader in leaders]
+    for leader, answer in zip(leaders, answers, strict=True):
+        answer["topics"][0]["partitions"][0]["error_code"] = 5 if leader < 0 else 0
+    return answers
+
+
+def without_leader(count: int) -> bool:
+    return "leader-missing" in found([asking(*leaderless(*[-1] * count))], "leader-missing")
+
+
 def unknown_topic(count: int) -> bool:
     return "unknown-topic" in found([asking(*[unknown()] * count)], "unknown-topic")
 
@@ -308,6 +320,7 @@ SIDES: dict[tuple[str, ...], Side] = {
     ("error-storm", "errors.storm-busy"): Side(busy, 3 * SECOND + 1, 3 * SECOND),
     ("stale-leader", "leader.retries"): Side(lambda n: stale(n, 9 * SECOND), 2, 3),
     ("stale-leader", "leader.refresh"): Side(lambda n: stale(5, n), 2 * SECOND - 1, 2 * SECOND),
+    ("leader-missing", "unknown-topic.count"): Side(without_leader, 4, 5),
     ("unknown-topic", "unknown-topic.count"): Side(unknown_topic, 4, 5),
     ("unknown-topic", "unknown-topic.spreading"): Side(spreading, 5 * SECOND - 1, 5 * SECOND),
     ("lookup-storm", "metadata.count"): Side(lambda n: lookups(n + 3, SECOND), 19, 20),

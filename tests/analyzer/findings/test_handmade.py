@@ -21,7 +21,9 @@ from tests.kit.wire import (
     SECOND,
     START,
     Wire,
+    beat,
     framed,
+    heartbeat,
     metadata,
     request,
     response,
@@ -39,6 +41,19 @@ def test_a_loopback_address_for_a_client_elsewhere() -> None:
 
 def test_no_address_at_all() -> None:
     assert "address-unspecified" in found([asking((1, "0.0.0.0", 9092))])
+
+
+@pytest.mark.parametrize(
+    ("second", "error", "tells"),
+    [("10.0.1.2", 16, True), ("10.0.1.3", 16, False), ("10.0.1.2", 0, False)],
+    ids=["a load balancer", "two addresses", "works all the same"],
+)
+def test_one_address_of_two_nodes(second: str, error: int, tells: bool) -> None:
+    wire = asking((1, "10.0.1.2", 9092), (2, second, 9092))
+    finding = found([wire.client(heartbeat(2)).broker(beat(2, error))]).get("address-shared")
+    assert (finding is not None) == tells
+    if finding is not None:
+        assert states(finding.text, "Brokers 1, 2", "10.0.1.2:9092", "1 request from app")
 
 
 @pytest.mark.parametrize(

@@ -120,6 +120,16 @@ def test_a_client_that_falls_back() -> None:
     assert states(finding.text, "1 connection", "v4", "answered v3")
 
 
+def test_connections_that_end_before_a_request_show_another_reason() -> None:
+    """A broker at its max.connections.per.ip ends some before the first request arrives."""
+    bare = Wire(number=9)
+    bare.connection.handshake_ns = 1_000
+    found = ordered(*(first(number, 3) for number in range(3)), bare.close("broker"))
+    assert REFUSED not in found
+    assert "it ended 1 connection before any request" in found["unanswered"].text
+    assert "max.connections.per.ip" in found["unanswered"].advice
+
+
 @pytest.mark.parametrize(
     "wires",
     [

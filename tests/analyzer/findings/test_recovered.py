@@ -9,7 +9,7 @@ import pytest
 
 from tests.analyzer.findings.judging import found, states
 from tests.analyzer.findings.sides_ends import at_stable
-from tests.analyzer.findings.sides_requests import BUSY, NODE, asking, closing, unknown
+from tests.analyzer.findings.sides_requests import BUSY, NODE, asking, closing, leaderless, unknown
 from tests.kit.batches import batch
 from tests.kit.members import Members
 from tests.kit.wire import SECOND, START, Wire, metadata, request, response
@@ -223,10 +223,25 @@ def test_fetches_that_a_broker_does_not_let_wait(max_wait_ms: int, count: int, w
         assert states(finding.text, "fetch.max.wait.ms is 500 ms") == bool(max_wait_ms)
 
 
+def test_partitions_without_a_leader() -> None:
+    finding = found([asking(*leaderless(1, -1, -1, -1, -1, -1))])["leader-missing"]
+    assert states(finding.text, "1 partition", "orders-0", "brokers 1, 2", "5 lookups of app")
+    # It came back, or the topic was being created.
+    assert "leader-missing" not in found([asking(*leaderless(-1, -1, -1, -1, -1, 1))])
+
+
 def test_a_broker_that_serves_nobody_who_does_not_authenticate() -> None:
     finding = found(closing(3))["sasl-missing"]
     parts = ("10.0.1.2:9092", "ApiVersions", "app", "closed 3 connections", "authentication")
     assert states(finding.text, *parts)
+
+
+def test_a_client_that_asks_for_versions_only_once_lacks_sasl_as_well() -> None:
+    """kafkajs: its next connections begin with the request that the broker refuses."""
+    later = [Wire(number=number).client(request("Metadata", 6, 1)) for number in (1, 2, 3)]
+    wires = [*closing(1), *(wire.close("broker") for wire in later)]
+    assert "closed 4 connections" in found(wires)["sasl-missing"].text
+    assert "sasl-missing" not in found(wires[1:])
 
 
 @pytest.mark.parametrize("wires", [closing(2), closing(3, served=True)])

@@ -32,13 +32,14 @@ SAMPLED = {
 """Rule -> a capture that shows it, among much else."""
 
 BY_HAND = {
-    *("response-too-large", "fetches-nothing"),
+    *("response-too-large", "fetches-nothing", "address-shared", "leader-missing"),
     *("client-not-reading", "broker-not-reading", "broker-stopped-sending"),
     *("slow-transfer", "syn-lost"),
     *("handlers-busy", "broker-local-slow", "followers-slow", "network-threads-busy"),
     *("slow-reader", "likely-refused"),
 }
-"""Rules that no capture shows: see `test_cut_off`, `test_memberships` and `test_delays`; those of
+"""Rules that no capture shows: see `test_cut_off`, `test_memberships`, `test_handmade`,
+`test_recovered` and `test_delays`; those of
 request logs: `sides_logs`."""
 
 CALM = {
@@ -71,6 +72,8 @@ CALM = {
     "address-unreachable": "advertised-silent-librdkafka",
     "address-unresolved": "unknown-topic",
     "address-unspecified": "shop",
+    "address-shared": "leader-moved",
+    "leader-missing": "unknown-topic",
     "answer-to-nothing": "lost-answers",
     "answers-out-of-order": "broker-0.9-apiversions",
     "request-skipped": "answers-out-of-order",
