@@ -89,6 +89,12 @@ def test_requests_that_were_captured_in_another_order_are_no_order() -> None:
     assert not ordered(wire.close("client"))
 
 
+def test_responses_that_the_capture_lacks_are_no_order() -> None:
+    wire = beats(1, 3)
+    wire.connection.gap_bytes = (0, 14)
+    assert not ordered(wire)
+
+
 def test_requests_without_responses_are_no_order() -> None:
     wire = Wire().client(heartbeat(1)).broker(beat(1))
     wire.client(produce(2, acks=0)).client(heartbeat(3)).broker(beat(3))

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from kafkascope.analyzer.findings import Finding
+from kafkascope.analyzer.findings.counting import Event, Keyed
+from kafkascope.analyzer.findings.followers import SLOT, Slots, idle_followers
 from tests.analyzer.findings.judging import found, states
 from tests.kit.wire import MS, SECOND, Wire, request, response
 
@@ -55,3 +57,13 @@ def test_less_than_a_second_is_not_felt() -> None:
 
 def test_requests_that_are_answered_one_after_the_other() -> None:
     assert paused((1000, 2500), (2600, 4100)) is None
+
+
+def test_a_follower_that_fetches_from_another_leader_is_not_idle() -> None:
+    """Broker 2 is killed: it fetches from nobody, and 1 and 3 from each other only."""
+    fetching = Keyed(Slots, 100)
+    for leader, follower in ((1, 2), (1, 3), (2, 1), (2, 3), (3, 1), (3, 2)):
+        for slot in range(40 if 2 in (leader, follower) else 200):
+            fetching[(f"broker-{leader}", follower, 0)].at(slot * SLOT)
+    slow = [Event(40 * SLOT, "e", 0, 1, "slow", {"latency": 100 * SLOT})]
+    assert idle_followers(fetching, slow) == "; follower 2 sent no Fetch for 5.0 s meanwhile"

@@ -60,6 +60,32 @@ def test_who_left_after_max_poll_interval_counts_from_the_join_to_the_leave() ->
     assert "rebalance-slow" not in told
 
 
+@pytest.mark.parametrize("answered", [True, False])
+def test_a_commit_that_was_lost_is_no_offset_to_fall_behind(answered: bool) -> None:
+    """librdkafka sends what was not answered again, the oldest first."""
+    group = Readers()
+    group.join("a", 0, 1, ("a",))
+    group.fetch("a", 0.5, 0, count=40)
+    group.commit("a", 1, 10)
+    group.commit("a", 2, 30)
+    if not answered:
+        group.wires["a"].events.pop()
+    group.commit("a", 3, 16)
+    group.commit("a", 4, 40)
+    assert ("commit-back" in group.reported()) == answered
+
+
+@pytest.mark.parametrize("lost", [False, True])
+def test_fetches_that_the_capture_lacks_are_no_skipped_records(lost: bool) -> None:
+    group = Readers()
+    group.join("a", 0, 1, ("a",))
+    group.fetch("a", 1, 0)
+    if lost:
+        group.wires["a"].gap("broker", 100).connection.gap_bytes = (0, 100)
+    group.commit("a", 2, 30)
+    assert ("commit-ahead" in group.reported()) != lost
+
+
 def test_who_commits_nothing_and_stays_is_not_stuck() -> None:
     told = failing(4, commits=False, stays=5).reported()
     assert "reader-stuck" not in told

@@ -168,6 +168,22 @@ def test_nothing_is_told_behind_a_gap(broker: Path, authority: Authority) -> Non
     assert stream.tls.result is None
 
 
+def test_a_small_record_behind_a_gap_is_no_alert(broker: Path, authority: Authority) -> None:
+    client, server = contexts(broker, authority)
+    told = talk(client, server, work=False)[:2]
+    connection = Connection(0, Endpoint("10.0.0.4", 5), Endpoint("10.0.1.2", 9093), 0, True)
+    stream = TlsStream(connection, CLIENT, KeySources())
+    stream.begin()
+    offsets = [0, 0]
+    for direction, data in told:
+        stream.feed(Chunk(connection, direction, offsets[direction], data, [Piece(0, 0, 1, 0, 0)]))
+        offsets[direction] += len(data)
+    stream.feed(Gap(connection, CLIENT, offsets[CLIENT], 80, 0, "lost"))
+    data = b"\x17\3\3\0\x23" + bytes(35)
+    stream.feed(Chunk(connection, CLIENT, offsets[CLIENT] + 80, data, [Piece(0, 0, 2, 0, 0)]))
+    assert stream.tls.result is None
+
+
 RECORDED: dict[bool, Bytes] = {}
 
 
