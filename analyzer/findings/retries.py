@@ -150,7 +150,7 @@ class Retries(Counts):
                 continue
             place = f"{view.topic(topic)}-{number}"
             said = sorted({error_name(each[3]) for each in unsure if each[3]})
-            why = f"{listed(said)} leaves it open" if said else "one response was not captured"
+            why = f"{listed(said)} leaves it open" if said else "one response is missing"
             sure = "was written twice" if tries.appended > 1 else f"may be written twice: {why}"
             # Of a connection that began before the capture nobody knows whether it had to
             # authenticate again: the broker closes it then, and appends nothing.

@@ -456,7 +456,8 @@ def silent_phase(
 ) -> str:
     """Return how far a connection without a byte came. `waited_ns`: from its first packet to the
     end of the capture."""
-    if not handshake or handshake_ns is not None:
+    # Only who is connected sends a FIN: the capture lacks the answer to its SYN.
+    if not handshake or handshake_ns is not None or closed == "fin":
         return "connected"
     if closed == "rst":
         return "refused"

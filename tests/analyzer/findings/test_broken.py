@@ -35,6 +35,13 @@ def result_of(wire: Wire) -> str:
     return result(row_of(told(wire.events)[-1], names))
 
 
+def test_what_cannot_be_decoded_behind_a_gap_is_no_fault_of_a_side() -> None:
+    wire = Wire().client(heartbeat(1)).broker(framed(struct.pack(">i", 1) + b"\1"))
+    assert "undecodable" in found([wire])
+    wire.connection.gap_bytes = (0, 9)
+    assert "undecodable" not in found([wire])
+
+
 # --- headers ------------------------------------------------------------------------------------
 
 
