@@ -3,6 +3,7 @@ nothing to do."""
 
 from __future__ import annotations
 
+import math
 from bisect import bisect_right
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -15,7 +16,7 @@ from kafkascope.analyzer.findings.rules import MS, limit
 from kafkascope.analyzer.findings.view import DetectorInput, Finding
 from kafkascope.analyzer.findings.words import Spelled, duration, listed, plural, spelled
 from kafkascope.analyzer.merging.tables import by_key
-from kafkascope.analyzer.statistics.groups.causes import DID_NOT_REJOIN
+from kafkascope.analyzer.statistics.groups.causes import DID_NOT_REJOIN, pace_ns
 from kafkascope.analyzer.statistics.groups.model import Member, Rebalance, Story
 
 QUIET: Final = frozenset({"formed", "joined", "left", "handover", "unknown"})
@@ -42,6 +43,7 @@ def findings(view: DetectorInput) -> Iterator[Finding]:
     for story in view.stories:
         yield from _fenced(story, view)
         yield from _returned(story, view)
+        yield from _evicted(story, view)
         if story.rebalances:
             yield from _causes(story, view)
             yield from _many(story, view)
@@ -153,6 +155,32 @@ def _returned(story: Story, view: DetectorInput) -> Iterator[Finding]:
     )
 
 
+def _evicted(story: Story, view: DetectorInput) -> Iterator[Finding]:
+    """Yield members that were silent, and heard later that they had been evicted: a group that
+    they were alone in did not rebalance meanwhile."""
+    told = [each for each in story.rebalances if each.cause in ("expired", "fenced")]
+    found = [
+        (each, each.gone_ns - each.last_ns)
+        for each in story.members
+        if each.state == "fenced" and each.instance is None
+        if each.gone_ns is not None and each.last_ns is not None
+    ]
+    found = [(each, silent) for each, silent in found if silent >= _session_ns(each)]
+    if not found or told:
+        return
+    silences = (f"{m.label} sent no heartbeat for {duration(ns)} and {m.text}" for m, ns in found)
+    yield _of_members(
+        "rebalance-expired",
+        story,
+        [each for each, _ in found],
+        f"{plural(len(found), 'member')} of group {spelled(story.group)} timed out: "
+        f"{listed(silences, 2)}",
+        MEMBERSHIP,
+        view,
+        case="consumer-protocol" if story.protocol == "consumer" else "",
+    )
+
+
 def _many(story: Story, view: DetectorInput) -> Iterator[Finding]:
     usual = {"formed", "handover", "unknown"}
     if story.type == "connect":
@@ -224,6 +252,7 @@ def _of_members(
     text: str,
     where: str,
     view: DetectorInput,
+    case: str = "",
     **about: Sequence[str],
 ) -> Finding:
     """Return a finding about members that left, in their order."""
@@ -234,8 +263,17 @@ def _of_members(
         group=story.group,
         count=len(members),
         span=(members[0].last_ns, members[-1].last_ns),
+        case=case,
         about=about,
     )
+
+
+def _session_ns(member: Member) -> float:
+    """Return the nanoseconds of silence after which brokers evict a member."""
+    if member.session_ms:
+        return 0.95 * member.session_ms * MS
+    # Brokers know it with KIP-848: a member sends three heartbeats in its session at least.
+    return 3 * (pace_ns(member) or math.inf)
 
 
 def _returns(story: Story) -> dict[tuple[str | None, str], int]:

@@ -202,7 +202,7 @@ def _beat(
     return Observation(group, protocol, alive, ())
 
 
-_GROUP_ERRORS: Final = frozenset({22, 25, 27, 82, 110, 113})
+_GROUP_ERRORS: Final = frozenset({22, 25, 27, 69, 82, 110, 113})
 """Of commits: the group has moved on without the member."""
 
 

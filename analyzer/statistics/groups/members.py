@@ -12,9 +12,9 @@ from typing import Any, Final, Generic, TypeVar
 from kafkascope.analyzer.merging.bounded import Event
 from kafkascope.analyzer.merging.tables import by_key
 from kafkascope.analyzer.statistics.groups.model import (
+    EVICTED,
     FENCING,
     INSTANCE,
-    UNKNOWN_MEMBER,
     UNRELEASED_INSTANCE,
     LaneMark,
     Member,
@@ -245,7 +245,7 @@ def note_fates(events: list[Event], members: dict[str, Member]) -> None:
             member.text = "left temporarily (static member)" if about["before"] == -2 else "left"
             member.marks.append(LaneMark(event.time_ns, event.time_ns, "l"))
         elif about.get("error") in FENCING or (
-            event.kind != "join" and about.get("error") == UNKNOWN_MEMBER
+            event.kind != "join" and about.get("error") in EVICTED
         ):
             holder = _holder(event, member, known)
             member.state, member.text = "fenced", fenced_text(about["error"])

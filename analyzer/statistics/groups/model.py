@@ -30,7 +30,8 @@ INSTANCE: Final = frozenset({FENCED_INSTANCE, UNRELEASED_INSTANCE})
 """Error for one of two members with one group.instance.id."""
 FENCING: Final = INSTANCE | {110}
 """FENCED_INSTANCE_ID, UNRELEASED_INSTANCE_ID, FENCED_MEMBER_EPOCH."""
-UNKNOWN_MEMBER: Final = 25
+EVICTED: Final = frozenset({25, 69})
+"""UNKNOWN_MEMBER_ID; GROUP_ID_NOT_FOUND, where the evicted member was the last one."""
 
 
 class Presence(Measures):

@@ -230,8 +230,9 @@ class _Epochs(Causes):
         )
         found: list[Rebalance] = []
         before_ns: int | None = None
-        for epoch in sorted(epochs):
-            here = epochs[epoch]
+        lives = (run for here in epochs.values() for run in self._lives(here))
+        for here in sorted(lives, key=lambda run: run[0].time_ns):
+            epoch = here[0].about["generation"]
             if all(event.about["generation"] == event.about["before"] for event in here):
                 # Partitions that were revoked elsewhere arrive: part of a rebalance told before.
                 if found:
@@ -277,6 +278,20 @@ class _Epochs(Causes):
             found.append(Rebalance(epoch, begin, last.end_ns, *cause, persons, slowest, number))
             before_ns = here[0].time_ns
         return found
+
+    def _lives(self, here: list[Event]) -> Iterator[list[Event]]:
+        """Yield the events of one epoch by life of the group: a member that left and joined again
+        in the same epoch was the last one, and the broker had forgotten the group."""
+        run: list[Event] = []
+        for event in here:
+            about = event.about
+            again = run and about["before"] == 0
+            if again and about["member"] in self.departures(run[0].time_ns, event.time_ns):
+                yield run
+                run = []
+            run.append(event)
+        if run:
+            yield run
 
     def _expired(self, member: Member, until_ns: int) -> bool:
         """Return whether it was silent for longer than its own beats were apart."""

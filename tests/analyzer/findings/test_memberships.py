@@ -18,6 +18,37 @@ from tests.kit.members import Members
 from tests.kit.wire import SECOND, START, Wire, request, response
 
 
+def test_a_lone_member_that_leaves_and_comes_back_in_the_same_epoch() -> None:
+    """Its broker forgets the group meanwhile; the member id stays with KIP-848."""
+    group = Members()
+    for at in (0, 10, 20):
+        group.epoch("a", at, 0, 2, given={"topic_partitions": []}, rebalance_timeout_ms=3_000)
+        group.epoch("a", at + 1, 2, 2)
+        group.epoch("a", at + 5, -1, -1)
+    told = found(group.wires.values())
+    assert states(told["rebalance-poll"].text, "2 of 3 rebalances", "max.poll.interval.ms")
+    assert "rebalance-slow" not in told
+
+
+@pytest.mark.parametrize(("silent", "told"), [(9, True), (1, False)])
+@pytest.mark.parametrize("error", [25, 69])
+def test_a_lone_member_that_was_evicted_meanwhile(error: int, silent: int, told: bool) -> None:
+    """Nobody was left to rebalance: the broker says so when the member is back."""
+    new, old = Members(), Members()
+    new.epoch("a", 0, 0, 2, given={"topic_partitions": []})
+    old.join("a", 0, 1, ("a",), session_timeout_ms=6_000)
+    for second in range(1, 6):
+        new.epoch("a", second, 2, 2)
+        old.beat("a", second, 1)
+    asked = {"member_id": "a", "member_epoch": 2}
+    new.ask("a", 5 + silent, "ConsumerGroupHeartbeat", 1, asked, {"error_code": error}, 0.01)
+    old.beat("a", 5 + silent, 1, error)
+    for group in (new, old):
+        finding = found(group.wires.values()).get("rebalance-expired")
+        assert (finding is not None) == told
+        assert finding is None or states(finding.text, "1 member", "no heartbeat for 9.0 s")
+
+
 @pytest.mark.parametrize(
     ("beats", "setting"), [("b", "max.poll.interval.ms"), ("a", "session.timeout.ms")]
 )
