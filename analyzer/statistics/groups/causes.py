@@ -102,10 +102,11 @@ class Causes(GroupIndex):
                 texts.append(f"{self.label(name)} {fenced_text(fenced[name])}")
             elif name in self.members:
                 heir = self.next_lives.get(name)
-                if heir is not None and heir in came:
+                back = heir is not None and heir in came
+                came.discard(heir or "")
+                if back and name not in self.evicted:
                     causes.append("replaced")
                     texts.append(f"{self.label(name)} rejoined as a new member")
-                    came.discard(heir)
                 else:
                     cause, text = self.silent(name, begin_ns, end_ns)
                     causes.append(cause)

@@ -129,6 +129,12 @@ class GroupIndex(Members):
             if event.kind == "join" and event.about["error"] == MEMBER_ID_REQUIRED
         }
         """Members that got the id with which they had to rejoin."""
+        self.evicted = {
+            event.about["member"]
+            for event in events
+            if event.kind != "join" and event.about.get("error") in EVICTED
+        }
+        """Members that heard that they are none any more: they did not restart."""
         self.joined_ns: dict[str, int] = {}
         """Member of a group without JoinGroup -> when it joined last."""
         for event in events:

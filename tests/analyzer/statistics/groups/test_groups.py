@@ -98,6 +98,17 @@ def test_a_group_that_begins_at_generation_1_again() -> None:
     assert [each["cause"] for each in found] == ["formed"] * 3
 
 
+@pytest.mark.parametrize(("evicted", "cause"), [(True, "expired"), (False, "replaced")])
+def test_who_heard_that_it_was_evicted_did_not_restart(evicted: bool, cause: str) -> None:
+    group = Members()
+    group.join("a#1", 0, 1, ("a#1",))
+    group.beat("a#1", 1, 1)
+    if evicted:
+        group.beat("a#1", 20, 1, 25)
+    group.join("a#2", 21, 2, ("a#2",), asked_id="")
+    assert group.causes() == [(1, "formed"), (2, cause)]
+
+
 def test_a_static_member_that_comes_back_is_no_cause_of_its_own() -> None:
     """KIP-345: it takes the place of its old id; here while another member asks for a rebalance."""
     group = Members()
