@@ -79,8 +79,7 @@ class Applications(MapFacts):
             for (topic, number, _), parts in batch.parts.items():
                 at = topic, number
                 self._fetched(batch, who, at, parts, fetched(batch, at, parts))
-            if batch.way != "replica":
-                self._waited(batch, who)
+            self._waited(batch, who)
         elif batch.api_key == END_TRANSACTION:
             self._ended(batch)
         elif batch.api_key in self.KEYS:
@@ -153,6 +152,8 @@ class Applications(MapFacts):
     def _waited(self, batch: ExchangeBatch, who: Key) -> None:
         """Take note of partitions that a Fetch asked for and no response had, and of its rack and
         group."""
+        if batch.way == "replica":
+            return
         for (topic, _), asks in batch.unanswered.items():
             stretch(self.reads[(*who, topic)], min(asks)[0], max(asks)[0])
         if rack := batch.request.get("rack_id"):

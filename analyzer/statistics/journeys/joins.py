@@ -72,7 +72,7 @@ class PartitionLog(NamedTuple):
     begin_ns: int
     end_ns: int
     sent: Any
-    """Columns of `Sent`, by offset; of what was sent again, the first."""
+    """Columns of `Sent`, the latest first; of what was sent again, the first."""
     got: Any
     """Columns of `Got`, by time."""
     shown: dict[Group, Any]
@@ -215,16 +215,23 @@ class Joins:
         return [one for one in found if one.produced or one.fetched or one.hidden] or found[:1]
 
     def _journey(self, log: PartitionLog, offset: int) -> Journey:
+        import numpy as np
+
         place = log.topic, log.partition, offset
-        sent = _selected(log.sent, (log.sent.first <= offset) & (offset < _end(log.sent)))
+        around = (log.sent.first <= offset) & (offset < _end(log.sent))
+        sent = _selected(log.sent, np.flatnonzero(around)[:1])
         first: dict[tuple[Any, ...], int] = {}
         for time_ns, what in sorted(self._moments.get(place, ()), key=itemgetter(0)):
             if log.begin_ns <= time_ns < log.end_ns:
                 first.setdefault(what, time_ns)
         compacted = [what[1] for what in first if what[0] == COMPACTED]
+        # What was seen before it was sent may be of a record that was lost.
+        since_ns = sent.time_ns.max(initial=0)
+        contents = sorted(
+            (what for what in first if what[0] == CONTENTS), key=lambda what: first[what] < since_ns
+        )
         key, created_ms, traceparent = (
-            next((what[at] for what in first if what[0] == CONTENTS and what[at] is not None), None)
-            for at in (1, 2, 3)
+            next((what[at] for what in contents if what[at] is not None), None) for at in (1, 2, 3)
         )
         return Journey(
             *place,
@@ -336,7 +343,7 @@ def _begins(sent: Any) -> Iterator[int]:
 
 
 def _produced(sent: Any, got: Any) -> Any:
-    """Return what was produced, by offset; of what was sent again, the first.
+    """Return what was produced, the latest first; of what was sent again, the first.
 
     Without a response (acks=0, or it was lost) there is no offset. A broker changes the base offset
     of a batch and its leader epoch, which its checksum leaves out: the batch that somebody fetched
@@ -357,8 +364,13 @@ def _produced(sent: Any, got: Any) -> Any:
             for base in sorted(set(bases.get(about, ())) - offsets)[:1]:
                 sent.first[row] = base
                 offsets.add(base)
-    _, rows = np.unique(sent.first, return_index=True)
-    return _selected(sent, rows[sent.first[rows] >= 0])
+    # The same batch at an offset was sent again. Another batch there follows one that was lost with
+    # its leader, which had acknowledged it alone (acks=1): the log has the latest.
+    batches_at = np.stack((sent.first, sent.checksum), axis=1)
+    _, rows = np.unique(batches_at, axis=0, return_index=True)
+    latest = np.sort(rows[sent.first[rows] >= 0])[::-1]
+    _, rows = np.unique(sent.first[latest], return_index=True)
+    return _selected(sent, latest[np.sort(rows)])
 
 
 def cells_of(sent: Any, reads: Any, commits: Any) -> Cells:

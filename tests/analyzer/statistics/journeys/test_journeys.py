@@ -134,6 +134,15 @@ def test_followers_are_no_readers_but_replicate() -> None:
     assert [each.name for each in shop.journeys().applications()] == ["web"]
 
 
+def test_a_follower_that_waits_within_a_session_has_replicated() -> None:
+    """The response to its Fetch beyond the record leaves the partition out."""
+    name = "broker-2-fetcher-0"
+    shop = Shop().produce("web", 0, records(1)).fetch(name, 0, records(1), replica=2, epoch=0)
+    shop.fetch(name, 1, b"", replica=2, epoch=1).fetch(name, None, b"", replica=2, epoch=2)
+    assert shop.journey(0).replicated == ((2, START + 5 * MS),)
+    assert [each.name for each in shop.journeys().applications()] == ["web"]
+
+
 def test_consumers_may_fetch_from_a_follower() -> None:
     shop = Shop().produce("web", 0, records(1)).fetch("bill", 0, records(1), port=9192)
     assert fetched(shop.journey(0)) == [("bill", None, 4, None, 0)]
@@ -154,6 +163,17 @@ def test_without_a_response_the_checksum_finds_the_offset() -> None:
     assert (one.produced.client_id, one.produced.acknowledged_ns) == ("web", None)
     assert lines(shop)["web", "t", None]["records"] == 2
     assert shop.journeys().applications()[1].writes[0].records == 2
+
+
+def test_offsets_of_records_that_were_lost_with_their_leader_are_given_again() -> None:
+    shop = Shop().produce("lost", 5, records(4)).produce("lost", 9, records(1))
+    shop.produce("web", 5, records(3)).produce("web", 8, records(1))
+    shop.fetch("bill", 5, records(3, 5) + records(1, 8))
+    producers = [shop.journey(offset).produced for offset in (5, 7, 8, 9)]
+    assert [each and each.client_id for each in producers] == ["web", "web", "web", "lost"]
+    assert [line["records"] for line in lines(shop).values()] == [4]
+    # The second record of a batch, and the first of another.
+    assert [shop.journey(offset).key for offset in (6, 8)] == ["k1", "k0"]
 
 
 def test_duplicates_of_idempotent_producers_are_one() -> None:
