@@ -58,20 +58,13 @@ def findings(view: DetectorInput) -> Iterator[Finding]:
             yield _lag(group, growing, view)
     happened = by_key(((each.group, each.kind), each) for each in view.audit.happenings())
     for (group, kind), here in sorted(happened.items()):
-        if kind == "beyond" and _has_gaps(group, view):
+        if kind == "beyond" and view.has_gaps(group):
             continue  # the fetches of these records may be missing
         if kind == "pause":
             least = limit("consumer.silence")
             here = [each for each in here if "more than" in each.text or each.count >= least]
         if here:
             yield _happened(group, kind, here, view)
-
-
-def _has_gaps(group: str, view: DetectorInput) -> bool:
-    """Return whether bytes of a group's members are missing from the capture."""
-    story = view.base.groups.story(group)
-    members = {(each.client_id or "", each.host) for each in story.members} if story else ()
-    return any(line["gap_bytes"] and client_key(line) in members for line in view.lines)
 
 
 def _happened(group: str, kind: str, here: list[Happening], view: DetectorInput) -> Finding:

@@ -136,7 +136,8 @@ class Resets(Counts):
         for (*who, topic, name), found in by_key(refusals).items():
             yield _outside(view.client(*who), topic, name, found, view)
         for group, starts in sorted(by_key(self._starts(view)).items()):
-            yield _latest(group, starts, view)
+            if not view.has_gaps(group):  # of what is missing, some may have been read
+                yield _latest(group, starts, view)
 
     def _refusals(
         self,

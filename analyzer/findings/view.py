@@ -211,6 +211,12 @@ class DetectorInput:
         together."""
         return sum(line["gap_bytes"] or 0 for line in self._lines if not unreadable(line))
 
+    def has_gaps(self, group: str) -> bool:
+        """Return whether bytes of a group's members are missing from the capture."""
+        story = self.base.groups.story(group)
+        members = {(each.client_id or "", each.host) for each in story.members} if story else ()
+        return any(line["gap_bytes"] and client_key(line) in members for line in self.lines)
+
     @cached_property
     def connections(self) -> Counter[ClientKey]:
         """How many connections each client used."""
