@@ -175,7 +175,7 @@ def _written(reading: Reading, writer: Writer, out: BinaryIO) -> Iterator[int]:
     from kafkascope.analyzer.pool.messages import joined
 
     if isinstance(writer, LinesExport):
-        if writer.takes_batches and reading.takes_all:
+        if reading.takes_all:
             for rows, items in reading.batches():
                 writer.add_batch(rows, items)
                 yield len(items)

@@ -113,15 +113,20 @@ class RecordLines:
         self._records = JsonRecords(RecordTexts(payloads), alone=True)
 
     def of(self, rows: Rows, item: Item, problems: list[Problem]) -> Iterator[bytes]:
-        if api_key_of(item) not in CARRIERS:
-            return
-        text = lines_of_records(item, self._records, self)
+        text = self.text(item)
         if text is not None:
-            yield text.encode()
+            yield text
             return
         row, exchange = rows.both(item)
         if not row.forwarded:
             yield from record_lines(exchange, self._names, problems, self._payloads)
+
+    def text(self, item: Item) -> bytes | None:
+        """Return the same where it takes no object of an exchange; else None."""
+        if api_key_of(item) not in CARRIERS:
+            return b""
+        text = lines_of_records(item, self._records, self)
+        return None if text is None else text.encode()
 
     def name_of(self, topic_id: bytes) -> str | None:
         return self._names.get(topic_id)

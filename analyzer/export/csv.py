@@ -7,13 +7,15 @@ import io
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, BinaryIO, Final
 
+from kafkascope.analyzer.exchanges.batch_json import RecordLines
 from kafkascope.analyzer.exchanges.column import columns_of
 from kafkascope.analyzer.exchanges.outcome import result
+from kafkascope.analyzer.exchanges.pairs import Rows, is_named
 from kafkascope.analyzer.exchanges.record_columns import RECORD_COLUMNS, decoded_text
 from kafkascope.analyzer.exchanges.records import BY_SCHEMA, Chosen, Problem, record_lines
 from kafkascope.analyzer.exchanges.rows import Row, to_json
 from kafkascope.analyzer.export import ExportOptions
-from kafkascope.analyzer.export.late import SHORT_ID, SHORT_SIZE, LinesExport
+from kafkascope.analyzer.export.late import SHORT_ID, SHORT_SIZE, LinesExport, Quick
 from kafkascope.analyzer.model import Exchange
 from kafkascope.analyzer.render.cells import as_text, csv_line, one_line
 from kafkascope.analyzer.topics import TopicNames
@@ -63,8 +65,16 @@ class CsvExport(LinesExport):
         if self._records:
             yield from record_lines(exchange, names, problems, self._options.payloads, chosen)
         else:
-            value = to_json(row) | {"result": result(row)}
-            yield self._text([_cell(value[name]) for name in self._columns])
+            yield self._line(row)
+
+    def _line(self, row: Row) -> bytes:
+        value = to_json(row) | {"result": result(row)}
+        return self._text([_cell(value[name]) for name in self._columns])
+
+    def quick(self, rows: Rows) -> Quick:
+        if self._records:
+            return RecordLines(self._names, self._options.payloads).text
+        return lambda item: self._line(rows.row(item)) if is_named(item, self._names) else None
 
     def finish(self) -> None:
         known = self._late.known()

@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from typing import BinaryIO
 
+from kafkascope.analyzer.exchanges.batch_json import RecordLines
 from kafkascope.analyzer.exchanges.full import full_pieces
-from kafkascope.analyzer.exchanges.pairs import Item, Rows
+from kafkascope.analyzer.exchanges.pairs import Item, Rows, is_named
 from kafkascope.analyzer.exchanges.record_columns import json_value
 from kafkascope.analyzer.exchanges.records import Chosen, Problem, record_lines
 from kafkascope.analyzer.exchanges.row_json import json_of_row
 from kafkascope.analyzer.exchanges.rows import Row
-from kafkascope.analyzer.export import ExportOptions
-from kafkascope.analyzer.export.late import LinesExport
+from kafkascope.analyzer.export.late import LinesExport, Quick
 from kafkascope.analyzer.export.pair_lines import PairLines
 from kafkascope.analyzer.model import Exchange
 from kafkascope.analyzer.text import json_safe
@@ -28,26 +27,30 @@ _TOPICS = re.compile(rb'("(?:implied_)?topics":\[)("[^"\]]*\?"[^\]]*)\]')
 class JsonLinesExport(LinesExport):
     """See `analyzer.export.Writer`."""
 
-    def __init__(self, out: BinaryIO, names: TopicNames, options: ExportOptions) -> None:
-        super().__init__(out, names, options)
-        self.takes_batches = options.full
-        self._lines: PairLines | None = None
-
     def add_records(self, lines: bytes) -> None:
         self.put(json_safe(self._narrowed(lines)), (), ())
 
-    def add_batch(self, rows: Rows, items: list[Item]) -> None:
-        """Write exchanges as they were read, with bodies."""
-        if self._lines is None:
-            self._lines = PairLines(rows, self._names, self._options.payloads)
-        line_of = self._lines.of
-        for item in items:
-            line = line_of(item)
-            if line is None:
-                row, exchange = rows.both(item)
-                self.add(exchange, row)
-            else:
-                self.put(json_safe(line), (), ())
+    def quick(self, rows: Rows) -> Quick:
+        names, payloads = self._names, self._options.payloads
+        if self._records:
+            records = RecordLines(names, payloads).text
+
+            def lines_of(item: Item) -> bytes | None:
+                lines = records(item)
+                return None if lines is None else self._narrowed(lines)
+
+        elif self._options.full:
+            lines_of = PairLines(rows, names, payloads).of
+        else:
+
+            def lines_of(item: Item) -> bytes | None:
+                return rows.json([item]) if is_named(item, names) else None
+
+        def safe(item: Item) -> bytes | None:
+            lines = lines_of(item)
+            return None if lines is None else json_safe(lines)
+
+        return safe
 
     def shaped(
         self,

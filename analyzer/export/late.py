@@ -6,7 +6,7 @@ import re
 import shutil
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from tempfile import TemporaryFile
-from typing import BinaryIO, Final
+from typing import BinaryIO, Final, TypeAlias
 
 from kafkascope.analyzer.exchanges.pairs import Item, Rows
 from kafkascope.analyzer.exchanges.records import Chosen, Problem
@@ -20,6 +20,7 @@ SHORT_ID: Final = re.compile(r"[\w-]{8}\?")
 SHORT_SIZE: Final = 9
 # Ids that are remembered; of more, all names that are known in the end are looked for.
 MOST_IDS: Final = 100_000
+Quick: TypeAlias = "Callable[[Item], bytes | None]"
 
 
 class Late:
@@ -63,14 +64,12 @@ class Late:
 class LinesExport:
     """Writes exchanges or records as lines: see `analyzer.export.Writer`."""
 
-    takes_batches = False
-    """Whether to call `add_batch` for exchanges as they were read."""
-
     def __init__(self, out: BinaryIO, names: TopicNames, options: ExportOptions) -> None:
         self._out = out
         self._names = names
         self._options = options
         self._records = options.table == "records"
+        self._quick: Quick | None = None
         self._late = Late(names)
         self._at = 0
         self.problems: list[Problem] = []
@@ -85,9 +84,22 @@ class LinesExport:
             self.put(data, nameless, ())
 
     def add_batch(self, rows: Rows, items: list[Item]) -> None:
+        """Write exchanges as they were read: most need no object of one."""
+        if self._quick is None:
+            self._quick = self.quick(rows)
         for item in items:
+            lines = self._quick(item)
+            if lines is not None:
+                self.put(lines, (), ())
+                continue
             row, exchange = rows.both(item)
-            self.add(exchange, row)
+            if not (self._records and row.forwarded):
+                self.add(exchange, row)
+
+    def quick(self, rows: Rows) -> Quick:
+        """Return what gives the lines of an exchange as it was read; None from it: `add` has to
+        write them."""
+        raise NotImplementedError
 
     def shaped(
         self,
