@@ -302,6 +302,8 @@ class Logged:
     reads: dict[tuple[str | bytes, int], tuple[int, int | None]] = field(default_factory=dict)
     """Of a Fetch by topic and partition: the offset that records were read from, and that of the
     reader's next Fetch; None where no next one was logged."""
+    late_ns: int = 0
+    """How far the time of its line may be from the end of the request."""
     counterpart: str = ""
     """Id of the other exchange of a request that was forwarded."""
     packets: bool = False

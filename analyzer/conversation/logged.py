@@ -50,6 +50,7 @@ from kafkascope.dissectors.registry import (
     encode_response_header,
     write_layout,
 )
+from kafkascope.times import SECOND
 
 if TYPE_CHECKING:
     from kafkascope.analyzer.conversation.context import Context
@@ -62,8 +63,12 @@ if TYPE_CHECKING:
 PRODUCE: Final = 0
 # The largest correlation id of a client's first request: they begin with 0 or 1.
 FIRST: Final = 1
-STAMP_NS: Final = 1_000_000_000
-"""What the coarsest time of a line may lack: patterns such as `%d{yyyy-MM-dd HH:mm:ss}`."""
+LATE_NS: Final = 50_000_000
+"""How late a line is: its bodies are printed before it gets its time. Of 4,206 lines with a capture
+99 % were within 79 ms, half within 1 ms. Patterns such as Strimzi's `%d{yyyy-MM-dd HH:mm:ss}` leave
+out the fraction of the second as well."""
+APART_NS: Final = 1_000
+"""Between requests of a connection, at least: 0.10 has whole milliseconds, and totals of 0."""
 NO_BROKER: Final = "unknown"
 """Host of a broker whose lines do not name it (0.8)."""
 ANONYMOUS: Final = "ANONYMOUS"
@@ -271,6 +276,7 @@ class LoggedConnections:
             completed.record_sizes,
             _unknown(request.unknown, response.unknown),
             state.begun,
+            late_ns=LATE_NS + (0 if any(mark in line.time for mark in ".,") else SECOND),
         )
         facts = facts_of_bodies((request.layout, request.body), (response.layout, response.body))
         session = self._follow(state, completed, logged)
@@ -359,8 +365,8 @@ def _behind(completed: Completed, done_ns: int) -> Completed:
     reads no request before the response to the last one is sent (`Processor` mutes the channel),
     but times of lines are cut to milliseconds or seconds: without this, two Fetches of one
     millisecond change places, and the reader seems to go back."""
-    written_ns = done_ns + completed.total_ns
-    late = 0 < written_ns - completed.written_ns < STAMP_NS
+    written_ns = done_ns + APART_NS + completed.total_ns
+    late = 0 < written_ns - completed.written_ns < SECOND
     return completed._replace(written_ns=written_ns) if late else completed
 
 

@@ -16,9 +16,9 @@ from kafkascope.analyzer.statistics.delivery.audit import Audit
 from kafkascope.analyzer.statistics.delivery.ends import Bounds, listed, written
 from kafkascope.analyzer.statistics.delivery.model import DeliveryFacts, Planned, Reads
 from kafkascope.analyzer.statistics.delivery.parts import (
-    LOGGED,
     commits_of,
     encoding,
+    logged_at,
     offset_in,
     plan_of,
     starts_of,
@@ -175,8 +175,10 @@ class Delivery(DeliveryFacts):
             if error:
                 reads.take(away_ns=max(parts.ends))
             else:
-                read = batch.reads.get((topic, number))
-                self._fetched(reads, self.bounds[(topic, number)], parts, read, committed=committed)
+                read, logged = batch.reads.get((topic, number)), batch.exchange.logged
+                bounds = self.bounds[(topic, number)]
+                late_ns = 0 if logged is None else logged.late_ns
+                self._fetched(reads, bounds, parts, read, late_ns, committed=committed)
         for place, asked in batch.unanswered.items():
             reads = self.reads[(*place, *client)]
             reads.take(asked=max(offset for _, _, offset in asked))
@@ -189,6 +191,7 @@ class Delivery(DeliveryFacts):
         bounds: Bounds,
         parts: PartitionColumns,
         read: tuple[int, int | None] | None,
+        late_ns: int,
         *,
         committed: bool,
     ) -> None:
@@ -219,11 +222,12 @@ class Delivery(DeliveryFacts):
                 events.append((begin, id_, at, number, _fetch_event, first, last, high, end, how))
             elif read is not None and read[1] is not None:
                 reads.records += read[1] - read[0]
-                to = (_fetch_event, *read, high, end, LOGGED)
+                to = (_fetch_event, *read, high, end, logged_at(late_ns))
                 events.append((begin, id_, at, number, *to))
             elif read is not None:
                 # Nothing tells how far, but for the end of the log.
                 stands.append((begin, end, max(read[0], high)))
+                reads.positions.add(max(read[0], high), begin - late_ns)
             elif asked is not None and not elsewhere:
                 stands.append((begin, end, asked))
         reads.stand(stands)

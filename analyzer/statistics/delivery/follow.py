@@ -16,7 +16,6 @@ from kafkascope.analyzer.statistics.delivery.model import (
 )
 from kafkascope.analyzer.statistics.thresholds import limit
 from kafkascope.analyzer.text import plural
-from kafkascope.times import MS
 
 
 class Follow:
@@ -58,10 +57,10 @@ class Follow:
             # A commit counts when it was sent, a start when it was told.
             time_ns = event.time_ns if event.kind == "commit" else event.about["end_ns"]
             self.events.append((time_ns, event.kind == "fetch", event.id, event, reader))
-            if event.about.get("logged"):
-                # A line tells times to 1 ms: a commit of its records may seem to come before it.
+            if late_ns := event.about.get("late_ns"):
+                # Lines are late, so that a commit of their records may seem to come before them.
                 known = event._replace(kind="stand", about={"offset": event.about["to"]})
-                self.events.append((event.time_ns - MS, False, event.id, known, reader))
+                self.events.append((event.time_ns - late_ns, False, event.id, known, reader))
 
     def run(self) -> None:
         for time_ns, _, _, event, who in sorted(self.events, key=itemgetter(0, 1, 2)):

@@ -106,8 +106,6 @@ def plan_of(key: int, asked: dict[str, Any], response: dict[str, Any]) -> dict[s
 MAGIC: Final = 2
 PLAIN: Final = frozenset({0})
 NO_ENCODING: Final[dict[str, Any]] = {}
-LOGGED: Final[dict[str, Any]] = {"logged": True}
-"""Of records that a line of a request log lacks."""
 
 
 def encoding(blob: bytes, batches: Sequence[Batch]) -> dict[str, Any]:
@@ -126,6 +124,12 @@ def encoding(blob: bytes, batches: Sequence[Batch]) -> dict[str, Any]:
     if schema is not None:
         found["schema"] = schema
     return found or NO_ENCODING
+
+
+@cache
+def logged_at(late_ns: int) -> dict[str, Any]:
+    """Return the same of records that a line of a request log lacks: how late the line may be."""
+    return {"late_ns": late_ns}
 
 
 @cache
