@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 
 import click
 
@@ -103,14 +103,20 @@ def table(
     apart = width is None and not times.relative
     asked = [column.name for column in columns]
     head = output.lined(joined(titles), "header")
-    return Printing(of, asked if apart else None, head, tail=tail, batch=_batch(of, columns))
+    return Printing(
+        of, asked if apart else None, head, tail=tail, batch=_batch(of, of_rows=_of_rows(columns))
+    )
 
 
-def _batch(of: Of, columns: Sequence[ListColumn]) -> Callable[[Rows, list[Item]], bytes] | None:
-    """Return what prints exchanges as they were read, where the columns need no object of one."""
-    if not all(column.of_row for column in columns):
+def _batch(of: Of, *, of_rows: bool) -> Callable[[Rows, list[Item]], bytes] | None:
+    """Return what prints exchanges as they were read, where rows have all that is shown."""
+    if not of_rows:
         return None
     return lambda rows, items: b"".join([of(rows.row(item), None) for item in items])
+
+
+def _of_rows(columns: Iterable[ListColumn]) -> bool:
+    return all(column.of_row for column in columns)
 
 
 def _priority(options: ReadOptions) -> Sequence[str]:
@@ -137,13 +143,15 @@ def plain(columns: Sequence[ListColumn], form: str, output: Output) -> Printing:
             return output.celled([raw_cell(column, row, exchange) for column in columns])
 
         head = output.celled(names)
-        return Printing(cells, names, head, always=True, batch=_batch(cells, columns))
+        return Printing(
+            cells, names, head, always=True, batch=_batch(cells, of_rows=_of_rows(columns))
+        )
 
     def element(row: Row, exchange: Exchange | None) -> bytes:
         shown = [json_value(column, row, exchange) for column in columns]
         return output.element_of(dict(zip(names, shown, strict=True)))
 
-    return Printing(element, names, batch=_batch(element, columns))
+    return Printing(element, names, batch=_batch(element, of_rows=_of_rows(columns)))
 
 
 _NAMED: Final = {"/t": "\t", "/s": " "}
@@ -155,7 +163,7 @@ def field_printer(names: Sequence[str], settings: Iterable[str]) -> Callable[[Ou
     """Return what prints chosen fields as `-T fields -e ... -E ...` of tshark has them: one line
     for each exchange, fields between separators; `BadParameter` for a name that is no field."""
     with refusing(FilterError, option="-e"):
-        getters: list[tuple[Any, Any]] = [raw_values(name) for name in names]
+        getters = [raw_values(name) for name in names]
     chosen = {"header": "n", "separator": "/t", "occurrence": "a", "aggregator": ",", "quote": "n"}
     for setting in settings:
         name, equals, value = setting.partition("=")
@@ -173,7 +181,7 @@ def field_printer(names: Sequence[str], settings: Iterable[str]) -> Callable[[Ou
         )
 
     def cells(row: Row, exchange: Exchange | None) -> Iterator[str]:
-        for kind, values in getters:
+        for kind, values, _ in getters:
             found = list(values(row, exchange))[wanted]
             # tshark prints the number of an API or error, not its name.
             number = kind in ("api", "error")
@@ -186,6 +194,7 @@ def field_printer(names: Sequence[str], settings: Iterable[str]) -> Callable[[Ou
 
         header = chosen["header"] == "y"
         head = output.lined(separator.join(names)) if header else b""
-        return Printing(of, names, head, always=header)
+        of_rows = all(of_row for *_, of_row in getters)
+        return Printing(of, names, head, always=header, batch=_batch(of, of_rows=of_rows))
 
     return printing

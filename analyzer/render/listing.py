@@ -128,7 +128,7 @@ def _field(name: str) -> ListColumn:
     if found is None or found[0].name == "time.delta":
         raise _unknown(name)
     field = found[0]
-    kind, values = raw_values(name)
+    kind, values, of_row = raw_values(name)
 
     def cell(row: Row, exchange: Exchange | None) -> str:
         given = values(row, exchange)
@@ -137,18 +137,18 @@ def _field(name: str) -> ListColumn:
         return render_cells.joined(kind, given)
 
     downwards = kind in LARGEST_FIRST or field.name in SORTED_DOWN
-    right, of_row = kind in ("int", "size", "duration"), bool(field.reads)
+    right = kind in ("int", "size", "duration")
     return ListColumn(name, name, max(len(name), 12), right, cell, values, downwards, of_row)
 
 
-def raw_values(name: str) -> tuple[Type, CellValues]:
-    """(type, values) of a field for `-T fields`; `FilterError`."""
+def raw_values(name: str) -> tuple[Type, CellValues, bool]:
+    """(type, values, whether the row has them) of a field for `-T fields`; `FilterError`."""
     found = _resolve(name)
     if found is None:
         raise _unknown(name)
     field, path = found
     if field.name == "time.delta":
-        return field.type, lambda _, __: ()
+        return field.type, lambda _, __: (), True
     values = printed(field, path)
     if values is None:
         reason = f'"{name}" is a filter field, not a column'
@@ -156,7 +156,7 @@ def raw_values(name: str) -> tuple[Type, CellValues]:
             column = name[name.lower().index("record.") + len("record.") :]
             reason += f": it is a column of records (kafkascope records --columns {column})"
         raise FilterError(reason, name, 0, len(name))
-    return field.type, values
+    return field.type, values, not path and field.read is None
 
 
 def sort_key(column: ListColumn) -> Callable[[tuple[Row, Exchange | None]], tuple[Any, ...]]:

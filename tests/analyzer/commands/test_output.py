@@ -125,6 +125,7 @@ def test_all_of_it_when_asked_for(option: str) -> None:
         "ls -t u --columns no,time,api,topic,records",
         "ls --format csv --columns no,api,result",
         "ls --format json --columns no,latency,kafka.client_software_name",
+        "ls -T fields -e number -e topic -E header=y",
         "records",
         "records --json",
     ],
