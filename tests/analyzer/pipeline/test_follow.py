@@ -200,7 +200,8 @@ FIELDS = {
     "TlsStream": "client connection data early handshake holed midstream negotiation sides",
     "Side": "bad buffer epoch messages offset opened readable records search sequence skipped"
     " stage updates",
-    "Handshake": "_answered _changed _client _finished _modern _reply _sizes_tell _spoke result",
+    "Handshake": "_answered _changed _client _finished _gap _modern _reply _sizes_tell _spoke"
+    " result",
     "Negotiation": "_certificate _client_certificate _epoch _ticket _transcript client_hello first",
     "Messages": "_data lost",
     "RecordBuffer": "_blocks _kept _total lost passed pieces whole",
