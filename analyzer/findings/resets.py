@@ -135,6 +135,7 @@ class Resets(Counts):
         ]
         for (*who, topic, name), found in by_key(refusals).items():
             yield _outside(view.client(*who), topic, name, found, view)
+        yield from _moved_on({key for key, _ in self.outside.items()}, view)
         for group, starts in sorted(by_key(self._starts(view)).items()):
             if not view.has_gaps(group):  # of what is missing, some may have been read
                 yield _latest(group, starts, view)
@@ -188,6 +189,35 @@ class Resets(Counts):
             records = offset - max(0, value_at(bounds.get((topic, number), ([], []))[0], time_ns))
             if records > 0 and _first(reads) == offset:
                 yield group, Start(topic, number, view.client(*who), records, time_ns, seen)
+
+
+def _moved_on(refused: set[Any], view: DetectorInput) -> Iterator[Finding]:
+    """Yield readers that began where the log begins, behind the committed offset: sarama compares
+    both, and sends no Fetch that the broker would refuse. `refused`: client, topic and partition of
+    Fetch requests that were."""
+    for (key, number, *who), reads in view.base.delivery.reads.items():
+        topic, first = topic_label(key, view.names) or "?", _first(reads)
+        place = _places(view).get((f"{who[0]}@{who[1]}", topic, number))
+        event = next(iter(reads.events), None)
+        if place is None or place.start is None or first is None or event is None:
+            continue
+        if len(place.readers) > 1 or (*who, key, number) in refused:
+            continue
+        begin = value_at(view.audit.bounds[topic, number][0], event.about["end_ns"])
+        if 0 <= place.start < first == begin:
+            lost = plural(first - place.start, "record")
+            client = view.client(*who)
+            yield view.finding(
+                "offset-out-of-range",
+                f"{client} continued at offset {first:,} of {topic}-{number}, the first that it "
+                f"holds, and not at the committed offset {place.start:,}: {lost} skipped",
+                "api == Fetch",
+                client=client,
+                topic=key,
+                span=(event.time_ns, event.time_ns),
+                number=event.number,
+                about={"group": spelled(place.group), "partition": f"{topic}-{number}"},
+            )
 
 
 def _key_of(topic: dict[str, Any]) -> str | None:

@@ -86,6 +86,21 @@ def test_fetches_that_the_capture_lacks_are_no_skipped_records(lost: bool) -> No
     assert ("commit-ahead" in group.reported()) != lost
 
 
+@pytest.mark.parametrize(("begin", "skips"), [(30, True), (5, False), (2, False)])
+def test_who_goes_on_where_the_log_begins(begin: int, skips: bool) -> None:
+    """sarama sees that the committed offset is gone, and sends no Fetch that is refused."""
+    group = Readers()
+    group.join("a", 0, 1, ("a",))
+    group.start("a", 0.5, 5)
+    group.list_end("a", 0.7, 100)
+    group.fetch("a", 1, max(begin, 5), log_start_offset=begin)
+    finding = group.reported().get("offset-out-of-range")
+    assert (finding is not None) == skips
+    if finding is not None:
+        assert states(finding.text, "offset 30 of orders-0", "25 records skipped")
+        assert ("group", "g") in finding.entities
+
+
 def test_who_commits_nothing_and_stays_is_not_stuck() -> None:
     told = failing(4, commits=False, stays=5).reported()
     assert "reader-stuck" not in told
