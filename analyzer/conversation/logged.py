@@ -50,7 +50,7 @@ from kafkascope.dissectors.registry import (
     encode_response_header,
     write_layout,
 )
-from kafkascope.times import SECOND
+from kafkascope.times import MS, SECOND
 
 if TYPE_CHECKING:
     from kafkascope.analyzer.conversation.context import Context
@@ -67,6 +67,9 @@ LATE_NS: Final = 50_000_000
 """How late a line is: its bodies are printed before it gets its time. Of 4,206 lines with a capture
 99 % were within 79 ms, half within 1 ms. Patterns such as Strimzi's `%d{yyyy-MM-dd HH:mm:ss}` leave
 out the fraction of the second as well."""
+HELD_NS: Final = 50_000_000
+"""Throttle time of a line of 0.11 that is a quota's: the field is never 0, as the time to make the
+response counts, too (9 ms at most, measured), and there is no response to tell it."""
 APART_NS: Final = 1_000
 """Between requests of a connection, at least: 0.10 has whole milliseconds, and totals of 0."""
 NO_BROKER: Final = "unknown"
@@ -279,6 +282,9 @@ class LoggedConnections:
             late_ns=LATE_NS + (0 if any(mark in line.time for mark in ".,") else SECOND),
         )
         facts = facts_of_bodies((request.layout, request.body), (response.layout, response.body))
+        throttle_ns = completed.times.throttle_ns or 0
+        if response.gap == NO_RESPONSES and throttle_ns >= HELD_NS:
+            facts = facts._replace(throttle_ms=throttle_ns // MS)
         session = self._follow(state, completed, logged)
         request.body = response.body = None
         software = bounded(f"{completed.software_name} {completed.software_version}".strip())

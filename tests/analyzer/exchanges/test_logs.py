@@ -357,6 +357,24 @@ def test_no_line_tells_whether_a_client_is_still_connected(tmp_path: Path) -> No
     assert reasons["shop"] == "last request 40 s before the end of the log"
 
 
+@pytest.mark.parametrize(("held", "throttle_ms"), [("812,5", 812), ("8,5", 0)])
+def test_a_line_of_0_11_tells_for_how_long_a_quota_held_its_response(
+    tmp_path: Path, held: str, throttle_ms: int
+) -> None:
+    head = "{api_key=1,api_version=5,correlation_id=3,client_id=slow} -- {replica_id=-1"
+    times = f"totalTime:900,5,requestQueueTime:0,1,localTime:1,5,remoteTime:0,0,throttleTime:{held}"
+    log = written(
+        tmp_path / "a.log",
+        f"[2026-11-28 18:18:01,000] DEBUG Completed request:{head},max_wait_time=500,min_bytes=1,"
+        "max_bytes=100,isolation_level=0,topics=[]} from connection 10.0.0.1:9092-10.0.0.9:4000;"
+        f"{times},responseQueueTime:0,1,sendTime:0,2,securityProtocol:PLAINTEXT,"
+        "principal:User:ANONYMOUS,listener:PLAINTEXT (kafka.request.logger)\n",
+    )
+    (found,), capture = exchanges(log)
+    row = row_of(found, capture.context.names)
+    assert (row.api, row.api_version, row.throttle_ms) == ("Fetch", 5, throttle_ms)
+
+
 def test_lines_of_0_8_that_name_no_broker_join_by_the_client(tmp_path: Path) -> None:
     text = "Name: TopicMetadataRequest; Version: 0; CorrelationId: 1; ClientId: app"
     times = "totalTime:4,requestQueueTime:0,localTime:3,remoteTime:0,responseQueueTime:0,sendTime:1"
