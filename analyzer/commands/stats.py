@@ -104,6 +104,7 @@ def _broken_down(
     remarks: Remarks = lambda lines: (),
     for_people: Callable[[list[Line], tuple[Column, ...]], tuple[Column, ...]] | None = None,
     whole: Any = None,
+    begin: Callable[[Reading], None] = lambda reading: None,
 ) -> int:
     """Print a statistic `by` parts of its key: what lines are for comes first. `lines`: in place
     of its rows; the others are those of `shown`."""
@@ -121,6 +122,7 @@ def _broken_down(
         remarks=remarks,
         for_people=for_people and (lambda found: for_people(found, columns)),
         whole=whole,
+        begin=begin,
     )
 
 
@@ -214,10 +216,17 @@ def errors(options: ReadOptions, by: tuple[str, ...]) -> int:
     def lines(names: TopicNames | None) -> list[Line]:
         return settled(found, findings.reported(names)).rows(names, by)
 
-    def remarks(lines: list[Line]) -> list[str]:
-        return [errors_in_words(found)]
+    readings: list[Reading] = []
 
-    return _broken_down(options, found, by, lines, remarks=remarks, whole=findings)
+    def remarks(lines: list[Line]) -> list[str]:
+        words, logs = errors_in_words(found), readings[0].capture.logs
+        if logs is not None and logs.without_responses:
+            words += "; request logs of brokers before 1.0 have no responses, and so no errors"
+        return [words]
+
+    return _broken_down(
+        options, found, by, lines, remarks=remarks, whole=findings, begin=readings.append
+    )
 
 
 @stats.command()

@@ -184,6 +184,17 @@ def test_stats_errors_says_how_many_are_expected() -> None:
     assert "no errors; 14 expected by the protocol" in one.stderr
 
 
+def test_stats_errors_says_where_logs_have_no_responses(tmp_path: Path) -> None:
+    log = tmp_path / "kafka-request.log"
+    log.write_text(
+        "[2026-11-28 18:18:01,000] DEBUG Completed request:Name: TopicMetadataRequest; Version: 0; "
+        "CorrelationId: 1; ClientId: app from client /10.0.0.4:51422;totalTime:4,"
+        "requestQueueTime:0,localTime:3,remoteTime:0,responseQueueTime:0,sendTime:1\n"
+    )
+    words = "no errors; request logs of brokers before 1.0 have no responses, and so no errors"
+    assert words in run("stats", "errors", "--time-zone", "UTC", str(log)).stderr
+
+
 def test_the_library_has_column_and_table() -> None:
     capture = kafkascope.open(DEMO)
     assert sum(exchange.expected for exchange in capture) == 35
