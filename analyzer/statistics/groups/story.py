@@ -102,10 +102,12 @@ class _Classic(Causes):
             by_key((event.about["generation"], event) for event in done if event.kind == kind)
             for kind in ("join", "sync")
         )
-        runs = [(number, run) for number, here in joins.items() for run in _split(sorted(here))]
-        for number, run in sorted(runs, key=lambda each: each[1][0].time_ns):
-            later = [each[0].time_ns for other, each in runs if other == number and each > run]
-            end = min(later, default=None)
+        lives: list[tuple[int, list[Event], int | None]] = []
+        for number, here in joins.items():
+            runs = list(_split(sorted(here)))
+            ends = [run[0].time_ns for run in runs[1:]]
+            lives += zip([number] * len(runs), runs, [*ends, None], strict=True)
+        for number, run, end in sorted(lives, key=lambda each: each[1][0].time_ns):
             synced = [
                 event
                 for event in syncs.get(number, ())
