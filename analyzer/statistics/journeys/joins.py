@@ -366,8 +366,11 @@ def _produced(sent: Any, got: Any) -> Any:
                 offsets.add(base)
     # The same batch at an offset was sent again. Another batch there follows one that was lost with
     # its leader, which had acknowledged it alone (acks=1): the log has the latest.
-    batches_at = np.stack((sent.first, sent.checksum), axis=1)
-    _, rows = np.unique(batches_at, axis=0, return_index=True)
+    # `unique` of two columns takes four times as long as a stable sort.
+    order = np.lexsort((sent.checksum, sent.first))
+    batches_at = np.stack((sent.first, sent.checksum))[:, order]
+    again = np.flatnonzero((batches_at[:, 1:] == batches_at[:, :-1]).all(axis=0))
+    rows = np.delete(order, again + 1)
     latest = np.sort(rows[sent.first[rows] >= 0])[::-1]
     _, rows = np.unique(sent.first[latest], return_index=True)
     return _selected(sent, latest[np.sort(rows)])
