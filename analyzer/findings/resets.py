@@ -135,7 +135,7 @@ class Resets(Counts):
         ]
         for (*who, topic, name), found in by_key(refusals).items():
             yield _outside(view.client(*who), topic, name, found, view)
-        yield from _moved_on({key for key, _ in self.outside.items()}, view)
+        yield from _began_at_log_start({key for key, _ in self.outside.items()}, view)
         for group, starts in sorted(by_key(self._starts(view)).items()):
             if not view.has_gaps(group):  # of what is missing, some may have been read
                 yield _latest(group, starts, view)
@@ -191,7 +191,7 @@ class Resets(Counts):
                 yield group, Start(topic, number, view.client(*who), records, time_ns, seen)
 
 
-def _moved_on(refused: set[Any], view: DetectorInput) -> Iterator[Finding]:
+def _began_at_log_start(refused: set[Any], view: DetectorInput) -> Iterator[Finding]:
     """Yield readers that began where the log begins, behind the committed offset: sarama compares
     both, and sends no Fetch that the broker would refuse. `refused`: client, topic and partition of
     Fetch requests that were."""
