@@ -53,6 +53,9 @@ class Endpoint(NamedTuple):
         return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
 
 
+NAMELESS: Final = Endpoint("unknown", 0)
+"""The broker of lines of a request log that do not name theirs (0.8)."""
+
 Outcome = Literal["established", "alert", "rejected", "closed"]
 """How a TLS handshake ended. `alert`: with an alert that can be read; `rejected`: with an encrypted
 one, by its size; `closed`: a side closed the connection before it was done."""

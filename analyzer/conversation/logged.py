@@ -37,7 +37,7 @@ from kafkascope.analyzer.model import (
 from kafkascope.analyzer.ranks import bounded
 from kafkascope.analyzer.requestlog.model import NO_RESPONSES, NOT_LOGGED
 from kafkascope.analyzer.requestlog.parsing import completed_of
-from kafkascope.captures.model import Connection, Endpoint
+from kafkascope.captures.model import NAMELESS, Connection, Endpoint
 from kafkascope.dissectors.errors import DissectError
 from kafkascope.dissectors.keyed import api_name
 from kafkascope.dissectors.registry import (
@@ -72,8 +72,6 @@ HELD_NS: Final = 50_000_000
 response counts, too (9 ms at most, measured), and there is no response to tell it."""
 APART_NS: Final = 1_000
 """Between requests of a connection, at least: 0.10 has whole milliseconds, and totals of 0."""
-NO_BROKER: Final = "unknown"
-"""Host of a broker whose lines do not name it (0.8)."""
 ANONYMOUS: Final = "ANONYMOUS"
 RECORDS: Final = "records"
 """Last field of the paths that each line of Produce, Fetch and ShareFetch lacks."""
@@ -333,7 +331,7 @@ class LoggedConnections:
             # upward, so that a smaller one shows a new connection from the same port.
             state = None
         if state is None:
-            ends = Endpoint(*client), Endpoint(*(broker or (NO_BROKER, 0)))
+            ends = Endpoint(*client), Endpoint(*broker) if broker else NAMELESS
             begin_ns = completed.written_ns - completed.total_ns
             connection = Connection(self.count, *ends, begin_ns, last_ns=begin_ns)
             self._context.brokers.add(ends[1])

@@ -13,15 +13,14 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain, islice
 from typing import TYPE_CHECKING, Final, TypeAlias
 
-from kafkascope.analyzer.conversation.logged import NO_BROKER
 from kafkascope.analyzer.exchanges.limits import LIMITS
 from kafkascope.analyzer.exchanges.pairs import exchange_of
-from kafkascope.captures.model import Endpoint
+from kafkascope.captures.model import NAMELESS
 
 if TYPE_CHECKING:
     from kafkascope.analyzer.exchanges.pairs import Item
     from kafkascope.analyzer.model import Exchange
-    from kafkascope.captures.model import Connection
+    from kafkascope.captures.model import Connection, Endpoint
 
 # Exchanges of logs that are handed on at once.
 TOGETHER: Final = 256
@@ -29,8 +28,6 @@ ENVELOPE: Final = 58
 # How far the end of a forwarded request may be from that of its Envelope: both clocks may differ,
 # and the network thread notes a response late.
 ENVELOPE_NS: Final = 1_000_000_000
-NAMELESS: Final = Endpoint(NO_BROKER, 0)
-"""The broker of lines that do not name theirs."""
 # Added to the numbers of connections that only the log has.
 APART: Final = 1_000_000
 
