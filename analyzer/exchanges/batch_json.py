@@ -114,15 +114,15 @@ class RecordLines:
 
     def of(self, rows: Rows, item: Item, problems: list[Problem]) -> Iterator[bytes]:
         text = self.text(item)
-        if text is not None:
+        if text is None:
+            row, exchange = rows.both(item)
+            if not row.forwarded:
+                yield from record_lines(exchange, self._names, problems, self._payloads)
+        elif text:
             yield text
-            return
-        row, exchange = rows.both(item)
-        if not row.forwarded:
-            yield from record_lines(exchange, self._names, problems, self._payloads)
 
     def text(self, item: Item) -> bytes | None:
-        """Return the same where it takes no object of an exchange; else None."""
+        """Return the same, empty without records; None where it takes an object of the exchange."""
         if api_key_of(item) not in CARRIERS:
             return b""
         text = lines_of_records(item, self._records, self)

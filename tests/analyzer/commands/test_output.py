@@ -134,3 +134,8 @@ def test_what_needs_no_exchanges_is_the_same_as_what_does(command: str, path: Pa
     """A filter takes the way over objects, also one that all exchanges match."""
     words = [*command.split(), path]
     assert output(*words) == output(*words, "-Y", "number > 0")
+
+
+def test_a_capture_without_records_is_said_to_have_none() -> None:
+    done = CliRunner().invoke(main, ["records", str(SAMPLES / "zookeeper.pcap")])
+    assert (done.stdout, done.stderr) == ("", "kafkascope: no records in this capture\n")
