@@ -102,15 +102,19 @@ def _shared(view: DetectorInput) -> Iterator[Finding]:
     or coordinator that a request needs."""
     judged = judged_reach(view)
     nodes = by_key(((role, host, port), number) for role, number, host, port in judged.advertised)
-    for (role, host, port), numbers in sorted(nodes.items()):
-        keys = [(role, number, host, port) for number in sorted(set(numbers))]
+    shared = {place: set(numbers) for place, numbers in nodes.items() if len(set(numbers)) > 1}
+    if not shared:
+        return
+    misled = [
+        (key["broker"], key["client_id"], key["host"], count)
+        for key, count in view.base.errors.grouped(("code", "client_id", "host", "broker"))
+        if key["code"] in ELSEWHERE
+    ]
+    for (role, host, port), numbers in sorted(shared.items()):
+        keys = [(role, number, host, port) for number in sorted(numbers)]
         places = {address_text(*place) for key in keys for place in judged.places(key)}
-        wrong = [
-            (key["client_id"], key["host"], count)
-            for key, count in view.base.errors.grouped(("code", "client_id", "host", "broker"))
-            if key["code"] in ELSEWHERE and key["broker"] in places
-        ]
-        if len(keys) == 1 or not wrong:
+        wrong = [each for broker, *each in misled if broker in places]
+        if not wrong:
             continue
         address, errors = address_text(host, port), Count()
         named = listed([str(key[1]) for key in keys])

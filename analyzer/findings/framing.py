@@ -92,12 +92,11 @@ class Framing(Counts):
     def findings(self, view: DetectorInput) -> Iterator[Finding]:
         yield from self._unmatched(view)
         closed = {line["connection"] for line in view.lines if line["end"].startswith("broker")}
-        gaps = {line["connection"] for line in view.lines if line["gap_bytes"]}
         for (kind, side, *who, broker, api, number), odd in self.odd.items():
             if odd.count <= view.damaged_places:
                 continue  # the packet before damage ends with bytes of others, and is read as whole
-            if kind == "wrong" and gaps.issuperset(odd.connections):
-                continue  # behind a gap, bytes of a message may look like the head of another
+            if kind == "wrong" and view.gapped.issuperset(odd.connections):
+                continue
             client, what = view.client(*who), api if number is None else f"{api} v{number}"
             name, where, case, text = _described(kind, side, client, broker, what, odd, closed)
             yield view.finding(

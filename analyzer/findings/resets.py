@@ -178,28 +178,24 @@ class Resets(Counts):
     def _starts(self, view: DetectorInput) -> Iterator[tuple[str, Start]]:
         """Yield where members of a group without committed offsets read first, with the group."""
         bounds = view.audit.bounds
-        new = {key: place.group for key, place in _places(view).items() if place.none}
-        for (key, number, *who), reads in view.base.delivery.reads.items() if new else ():
-            topic = topic_label(key, view.names) or "?"
-            group = new.get((f"{who[0]}@{who[1]}", topic, number))
+        for (_, number, *who), place, reads in _readers(view):
+            topic = place.topic
             lookup = self.lookups.get((*who, topic, number))
-            if group is None or lookup is None or lookup.first is None:
+            if not place.none or lookup is None or lookup.first is None:
                 continue
             time_ns, seen, offset = lookup.first
             records = offset - max(0, value_at(bounds.get((topic, number), ([], []))[0], time_ns))
             if records > 0 and _first(reads) == offset:
-                yield group, Start(topic, number, view.client(*who), records, time_ns, seen)
+                yield place.group, Start(topic, number, view.client(*who), records, time_ns, seen)
 
 
 def _began_at_log_start(refused: set[Any], view: DetectorInput) -> Iterator[Finding]:
     """Yield readers that began where the log begins, behind the committed offset: sarama compares
     both, and sends no Fetch that the broker would refuse. `refused`: client, topic and partition of
     Fetch requests that were."""
-    for (key, number, *who), reads in view.base.delivery.reads.items():
-        topic, first = topic_label(key, view.names) or "?", _first(reads)
-        place = _places(view).get((f"{who[0]}@{who[1]}", topic, number))
-        event = next(iter(reads.events), None)
-        if place is None or place.start is None or first is None or event is None:
+    for (key, number, *who), place, reads in _readers(view):
+        topic, first, event = place.topic, _first(reads), next(iter(reads.events), None)
+        if place.start is None or first is None or event is None:
             continue
         if len(place.readers) > 1 or (*who, key, number) in refused:
             continue
@@ -222,6 +218,17 @@ def _began_at_log_start(refused: set[Any], view: DetectorInput) -> Iterator[Find
 
 def _key_of(topic: dict[str, Any]) -> str | None:
     return topic_key(topic.get("topic"), topic.get("topic_id"))
+
+
+def _readers(view: DetectorInput) -> Iterator[tuple[Key, AuditedPartition, Reads]]:
+    """Yield what clients read of partitions that they read for a group, with the key of topic,
+    number and client."""
+    places = _places(view)
+    for key, reads in view.base.delivery.reads.items() if places else ():
+        topic, number, *who = key
+        place = places.get((f"{who[0]}@{who[1]}", topic_label(topic, view.names) or "?", number))
+        if place is not None:
+            yield key, place, reads
 
 
 @DetectorInput.once

@@ -190,10 +190,10 @@ class ResponseOrder(Counts):
 
     def findings(self, view: DetectorInput) -> Iterator[Finding]:
         for (*who, broker), late in self.late.items():
-            if not _has_gaps(late, view):
+            if view.gapped.isdisjoint(late.connections):
                 yield _late(view.client(*who), broker, late, view)
         for (*who, api, version, broker), skipped in self.skipped.items():
-            if _has_gaps(skipped, view):
+            if not view.gapped.isdisjoint(skipped.connections):
                 continue
             client = view.client(*who)
             if api != API_VERSIONS and _closed_at_once(skipped, view):
@@ -244,12 +244,6 @@ def _skipped(
 
 def _lines_of(disorder: Disorder, view: DetectorInput) -> list[Line]:
     return [line for line in view.lines if line["connection"] in disorder.connections]
-
-
-def _has_gaps(disorder: Disorder, view: DetectorInput) -> bool:
-    """Return whether bytes of these connections are missing: a response that was not captured looks
-    like one that was not sent."""
-    return any(line["gap_bytes"] for line in _lines_of(disorder, view))
 
 
 def _closed_at_once(skipped: Disorder, view: DetectorInput) -> bool:

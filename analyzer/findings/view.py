@@ -211,11 +211,20 @@ class DetectorInput:
         together."""
         return sum(line["gap_bytes"] or 0 for line in self._lines if not unreadable(line))
 
+    @cached_property
+    def gapped(self) -> set[int]:
+        """The connections of which bytes are missing: what was not captured looks like what was not
+        sent, and bytes of a message like the head of another."""
+        return {line["connection"] for line in self.lines if line["gap_bytes"]}
+
     def has_gaps(self, group: str) -> bool:
         """Return whether bytes of a group's members are missing from the capture."""
         story = self.base.groups.story(group)
         members = {(each.client_id or "", each.host) for each in story.members} if story else ()
-        return any(line["gap_bytes"] and client_key(line) in members for line in self.lines)
+        gapped = self.gapped
+        return any(
+            line["connection"] in gapped and client_key(line) in members for line in self.lines
+        )
 
     @cached_property
     def connections(self) -> Counter[ClientKey]:
