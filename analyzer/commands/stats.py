@@ -65,7 +65,7 @@ PRIORITIES: Final = {
 TRANSACTIONS: Final = Priority(("time", "duration", "outcome"), ("text",))
 Lines: TypeAlias = Callable[[TopicNames | None], list[Line]]
 """Returns the lines of a table, with the names of topics that are known."""
-Remarks: TypeAlias = Callable[[list[Line]], Iterable[str]]
+Remarks: TypeAlias = "Callable[[list[Line], Reading], Iterable[str]]"
 
 
 @click.group(cls=CommandGroup)
@@ -101,10 +101,9 @@ def _broken_down(
     by: tuple[str, ...],
     lines: Lines | None = None,
     *,
-    remarks: Remarks = lambda lines: (),
+    remarks: Remarks = lambda lines, reading: (),
     for_people: Callable[[list[Line], tuple[Column, ...]], tuple[Column, ...]] | None = None,
     whole: Any = None,
-    begin: Callable[[Reading], None] = lambda reading: None,
 ) -> int:
     """Print a statistic `by` parts of its key: what lines are for comes first. `lines`: in place
     of its rows; the others are those of `shown`."""
@@ -122,7 +121,6 @@ def _broken_down(
         remarks=remarks,
         for_people=for_people and (lambda found: for_people(found, columns)),
         whole=whole,
-        begin=begin,
     )
 
 
@@ -133,7 +131,7 @@ def shown(
     columns: tuple[Column, ...],
     lines: Lines,
     *,
-    remarks: Remarks = lambda lines: (),
+    remarks: Remarks = lambda lines, reading: (),
     watcher: Callable[[Opened | Closed], None] | None = None,
     begin: Callable[[Reading], None] = lambda reading: None,
     for_people: Callable[[list[Line]], tuple[Column, ...]] | None = None,
@@ -159,7 +157,7 @@ def shown(
             table = CommandTable(name, f"{name}/1", columns, priority, found, as_json=as_json)
             print_lines(table, output, reading)
         code = reading.finish()
-        for remark in remarks(found) if not options.quiet else ():
+        for remark in remarks(found, reading) if not options.quiet else ():
             say(remark)
         return code
 
@@ -188,7 +186,7 @@ def latency(options: ReadOptions, by: tuple[str, ...]) -> int:
     """
     found = Latency()
 
-    def remarks(lines: list[Line]) -> Iterable[str]:
+    def remarks(lines: list[Line], reading: Reading) -> Iterable[str]:
         return found.remarks()
 
     return _broken_down(options, found, by, remarks=remarks, for_people=latency_columns)
@@ -216,17 +214,13 @@ def errors(options: ReadOptions, by: tuple[str, ...]) -> int:
     def lines(names: TopicNames | None) -> list[Line]:
         return settled(found, findings.reported(names)).rows(names, by)
 
-    readings: list[Reading] = []
-
-    def remarks(lines: list[Line]) -> list[str]:
-        words, logs = errors_in_words(found), readings[0].capture.logs
+    def remarks(lines: list[Line], reading: Reading) -> list[str]:
+        words, logs = errors_in_words(found), reading.capture.logs
         if logs is not None and logs.without_responses:
             words += "; request logs of brokers before 1.0 have no responses, and so no errors"
         return [words]
 
-    return _broken_down(
-        options, found, by, lines, remarks=remarks, whole=findings, begin=readings.append
-    )
+    return _broken_down(options, found, by, lines, remarks=remarks, whole=findings)
 
 
 @stats.command()
@@ -343,7 +337,7 @@ def connections(options: ReadOptions, by: str) -> int:
             isinstance(event, Closed) and not event.used and event.connection.handshake
         )
 
-    def remarks(lines: list[Line]) -> list[str]:
+    def remarks(lines: list[Line], reading: Reading) -> list[str]:
         count = left["connects"]
         return [f"{plural(count, 'connect')} left out: {CHOSEN_BY}"] if count else []
 
@@ -423,7 +417,7 @@ def journeys(options: ReadOptions) -> int:
         "journeys",
         Journeys.COLUMNS,
         found.rows,
-        remarks=found.remarks,
+        remarks=lambda lines, reading: found.remarks(lines),
         as_json=journeys_json,
     )
 
