@@ -103,20 +103,16 @@ def table(
     apart = width is None and not times.relative
     asked = [column.name for column in columns]
     head = output.lined(joined(titles), "header")
-    return Printing(
-        of, asked if apart else None, head, tail=tail, batch=_batch(of, of_rows=_of_rows(columns))
-    )
+    batch = _batch(of, [column.of_row for column in columns])
+    return Printing(of, asked if apart else None, head, tail=tail, batch=batch)
 
 
-def _batch(of: Of, *, of_rows: bool) -> Callable[[Rows, list[Item]], bytes] | None:
-    """Return what prints exchanges as they were read, where rows have all that is shown."""
-    if not of_rows:
+def _batch(of: Of, of_row: Iterable[bool]) -> Callable[[Rows, list[Item]], bytes] | None:
+    """Return what prints exchanges as they were read, where rows have all that is shown. `of_row`:
+    whether they have the value of each column."""
+    if not all(of_row):
         return None
     return lambda rows, items: b"".join([of(rows.row(item), None) for item in items])
-
-
-def _of_rows(columns: Iterable[ListColumn]) -> bool:
-    return all(column.of_row for column in columns)
 
 
 def _priority(options: ReadOptions) -> Sequence[str]:
@@ -137,21 +133,20 @@ def _style(row: Row) -> str:
 def plain(columns: Sequence[ListColumn], form: str, output: Output) -> Printing:
     """Print tsv, csv, and JSON of chosen columns: values without units."""
     names = [column.name for column in columns]
+    of_row = [column.of_row for column in columns]
     if form in ("csv", "tsv"):
 
         def cells(row: Row, exchange: Exchange | None) -> bytes:
             return output.celled([raw_cell(column, row, exchange) for column in columns])
 
         head = output.celled(names)
-        return Printing(
-            cells, names, head, always=True, batch=_batch(cells, of_rows=_of_rows(columns))
-        )
+        return Printing(cells, names, head, always=True, batch=_batch(cells, of_row))
 
     def element(row: Row, exchange: Exchange | None) -> bytes:
         shown = [json_value(column, row, exchange) for column in columns]
         return output.element_of(dict(zip(names, shown, strict=True)))
 
-    return Printing(element, names, batch=_batch(element, of_rows=_of_rows(columns)))
+    return Printing(element, names, batch=_batch(element, of_row))
 
 
 _NAMED: Final = {"/t": "\t", "/s": " "}
@@ -194,7 +189,7 @@ def field_printer(names: Sequence[str], settings: Iterable[str]) -> Callable[[Ou
 
         header = chosen["header"] == "y"
         head = output.lined(separator.join(names)) if header else b""
-        of_rows = all(of_row for *_, of_row in getters)
-        return Printing(of, names, head, always=header, batch=_batch(of, of_rows=of_rows))
+        batch = _batch(of, [of_row for *_, of_row in getters])
+        return Printing(of, names, head, always=header, batch=batch)
 
     return printing
