@@ -85,10 +85,9 @@ def lines_of_records(item: Any, records: JsonRecords, host: Any) -> str | None:
 def fields_with_records(pair: Pair, records: JsonRecords, host: Any) -> list[str]:
     """Return the JSON of the records fields of a Produce or Fetch, in the order of the wire."""
     out: list[str] = []
-    records.begin()
-    source, data, found = "produce", pair.data, pair.facts.asked
     given: dict[Any, int] | None = None
     if pair.plan.key == PRODUCE:
+        source, data, found = "produce", pair.data, pair.facts.asked
         given = given_offsets(pair)
     elif pair.plan.key == FETCH:
         source, data, found = "fetch", pair.response, pair.facts.told
@@ -96,6 +95,7 @@ def fields_with_records(pair: Pair, records: JsonRecords, host: Any) -> list[str
         return out
     if found is None:
         return out
+    records.begin()
     number = str(pair.number)
     for each in found:
         if each.size <= 0:

@@ -193,25 +193,14 @@ class JsonRecords:
         if base < -MAX_OFFSET or base > MAX_OFFSET or count < 0 or self.records_left < 0:
             raise Refused
         if not self.alone:
-            out.append('{"at":')
-            out.append(str(at))
-            out.append(',"size":')
-            out.append(str(length))
-            out.append(form.before_base)
-            out.append(str(base))
-            out.append(',"last_offset":')
-            out.append(str(base + i64(read_i32_be(data, at + 23))))
-            out.append(form.before_crc)
-            out.append(str(i64(read_i32_be(data, at + 17)) & 0xFFFFFFFF))
-            out.append(form.before_time)
-            out.append(str(first_ms))
-            out.append(',"max_timestamp":')
-            out.append(str(last_ms))
-            out.append(form.before_sequence)
-            out.append(str(sequence))
-            out.append(',"record_count":')
-            out.append(str(count))
-            out.append(',"records":[')
+            last = base + i64(read_i32_be(data, at + 23))
+            stated: i64 = i64(read_i32_be(data, at + 17)) & 0xFFFFFFFF
+            out += ['{"at":', str(at), ',"size":', str(length)]
+            out += [form.before_base, str(base), ',"last_offset":', str(last)]
+            out += [form.before_crc, str(stated)]
+            out += [form.before_time, str(first_ms), ',"max_timestamp":', str(last_ms)]
+            out += [form.before_sequence, str(sequence)]
+            out += [',"record_count":', str(count), ',"records":[']
         if read_i64_be(data, at + 43) < 0:
             sequence = -1
         body = data
