@@ -128,7 +128,8 @@ def encoding(blob: bytes, batches: Sequence[Batch]) -> dict[str, Any]:
 
 @cache
 def logged_at(late_ns: int) -> dict[str, Any]:
-    """Return the same of records that a line of a request log lacks: how late the line may be."""
+    """Return what events tell of records that a line of a request log lacks: how late the line may
+    be."""
     return {"late_ns": late_ns}
 
 

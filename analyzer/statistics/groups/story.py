@@ -106,7 +106,7 @@ class _Classic(Causes):
         for number, here in joins.items():
             runs = list(_split(sorted(here)))
             ends = [run[0].time_ns for run in runs[1:]]
-            lives += zip([number] * len(runs), runs, [*ends, None], strict=True)
+            lives += [(number, run, end) for run, end in zip(runs, [*ends, None], strict=True)]
         for number, run, end in sorted(lives, key=lambda each: each[1][0].time_ns):
             synced = [
                 event

@@ -154,6 +154,15 @@ def test_sessions_give_back_exchanges_of_compressed_logs(tmp_path: Path) -> None
     ]
 
 
+def captured(version: int) -> Exchange:
+    """A Metadata exchange as packets have it."""
+    wire = Wire()
+    wire.client(request("Metadata", version, 1))
+    wire.broker(response("Metadata", version, 1))
+    (exchange,) = told(wire.events, Context())
+    return exchange
+
+
 def test_a_line_gives_its_exchange_of_the_capture_the_times_of_the_broker(tmp_path: Path) -> None:
     ends: Any = {"connection": "10.0.1.2:9092-10.0.0.4:51422-0-1"}
     log = written(
@@ -163,10 +172,7 @@ def test_a_line_gives_its_exchange_of_the_capture_the_times_of_the_broker(tmp_pa
     )
     with open_capture([log], zone="UTC") as capture:
         joining = Joining([list(capture.exchanges())])
-    wire = Wire()
-    wire.client(request("Metadata", 7, 1))
-    wire.broker(response("Metadata", 7, 1))
-    (exchange,) = told(wire.events, Context())
+    exchange = captured(7)
     latency_ns = exchange.latency_ns
     assert joining.join(exchange) is exchange
     row = row_of(exchange, TopicNames())
@@ -385,9 +391,5 @@ def test_lines_of_0_8_that_name_no_broker_join_by_the_client(tmp_path: Path) -> 
     )
     with open_capture([log], zone="UTC") as capture:
         joining = Joining([list(capture.exchanges())])
-    wire = Wire()
-    wire.client(request("Metadata", 0, 1))
-    wire.broker(response("Metadata", 0, 1))
-    (exchange,) = told(wire.events, Context())
-    assert row_of(joining.join(exchange), TopicNames()).broker_local_ns == 3_000_000
+    assert row_of(joining.join(captured(0)), TopicNames()).broker_local_ns == 3_000_000
     assert not list(joining.rest())
