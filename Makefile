@@ -35,9 +35,11 @@ help: setup
 	@echo '               client libraries, which are skipped without Java and Maven'
 	@echo 'make check     format, lint, types, import arrows, and `make test` without the broker: 9 minutes'
 	@echo 'make slow      all brokers and clients, Spark, and what else takes long: 20 minutes'
-	@echo '.ci/run        lint, types, `make test` and `make slow` with no test skipped, then Python 3.13 and the wheel: 40 minutes'
+	@echo '.ci/run        lint, types, `make test` and `make slow` with no test skipped, `make newest`, the'
+	@echo '               wheels: 35 minutes on two cores'
+	@echo 'make newest    lint, types and `make test` on Python 3.13, in an environment of its own: 10 minutes'
 	@echo 'make soak      full matrices and long runs: hours'
-	@echo 'more:          fmt lint type newest quick fuzz bench docs site golden samples wheel spark-package lock clean'
+	@echo 'more:          fmt lint type quick fuzz bench docs site golden samples wheel spark-package lock clean'
 
 setup: kernel
 
