@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -24,6 +25,8 @@ from kafkascope.captures.limits import LIMITS
 
 _DENIED: Final = ("permission", "not permitted", "are you root", "privilege")
 _SNAPLEN: Final = 262_144
+# The reason inside dumpcap's message, which ends with a reference to Wireshark's manual.
+_BAD_FILTER: Final = re.compile(r"valid capture filter \((.+)\)")
 
 
 def open_interface(
@@ -65,6 +68,10 @@ def refusal(interface: str, program: str, said: str) -> CaptureError:
         return NotAllowed(f"not allowed to capture on {interface}; grant it with: {remedy}")
     if reason.startswith("(") and reason.endswith(")"):
         reason = reason[1:-1]  # as dumpcap ends
+    if bad_filter := _BAD_FILTER.search(said):
+        reason = bad_filter[1]
+    if "parse filter expression" in reason:  # of libpcap; usually a display filter
+        reason += "; -f takes a filter of tcpdump: port 9092"
     return CaptureError(f"cannot capture on {interface}: {reason}")
 
 

@@ -141,7 +141,7 @@ class _Watched:
         `recording` gets the packets and secrets."""
         from kafkascope.analyzer.exchanges.offline import OpenInput
 
-        found = OpenInput(self._source, log=self._log)
+        found = OpenInput(self._source, log=self._log, live=True)
         if recording is not None:
             taken = recording
             self._source.watcher = lambda block: taken.block(block, time.monotonic())
@@ -158,8 +158,9 @@ class _Watched:
                 self._exchanges += 1
                 if count is not None and self._exchanges >= count:
                     break
-        except KeyboardInterrupt:
-            pass  # the usual end
+        except KeyboardInterrupt:  # the usual end
+            # Those without a response are exchanges of the file, too.
+            self._exchanges += len(found.in_flight())
         finally:
             signal.signal(signal.SIGALRM, signal.SIG_IGN)
             signal.setitimer(signal.ITIMER_REAL, 0.0)

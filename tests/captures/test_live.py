@@ -38,6 +38,19 @@ def test_a_missing_right_names_the_command_that_grants_it() -> None:
     assert str(refusal("eth9", "dumpcap", said)) == "cannot capture on eth9: No such device exists"
 
 
+@pytest.mark.parametrize(
+    "said",
+    [
+        "dumpcap: Invalid capture filter \"x\" for interface 'lo'.\n\nThat string isn't a valid "
+        "capture filter (can't parse filter expression: syntax error).\nSee the User's Guide.\n",
+        "tcpdump: can't parse filter expression: syntax error\n",
+    ],
+)
+def test_a_wrong_capture_filter_is_named(said: str) -> None:
+    text = str(refusal("lo", "program", said))
+    assert "can't parse filter expression: syntax error; -f takes a filter of tcpdump" in text
+
+
 def test_reads_a_program_and_stops_it(tmp_path: Path) -> None:
     path = tmp_path / "x.pcap"
     path.write_bytes(conversation(1).pcap())

@@ -17,7 +17,9 @@ from click.testing import CliRunner
 from kafkascope.analyzer.commands.capture import capture
 from kafkascope.analyzer.exchanges.offline import open_capture
 from kafkascope.captures.errors import NotAllowed
+from tests.kit.captures import capture_file
 from tests.kit.samples import SAMPLES, TLS
+from tests.kit.wire import beat, heartbeat
 
 SAMPLE = SAMPLES / "libraries.pcap"
 
@@ -58,6 +60,20 @@ def test_it_stops_after_so_many_exchanges(monkeypatch: pytest.MonkeyPatch, tmp_p
     done = CliRunner().invoke(capture, ["-i", "eth0", "-w", str(target), "-c", "5"])
     assert "5 exchanges written" in done.output
     assert target.stat().st_size > 1000
+
+
+def test_the_count_has_requests_without_response(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    # The first request never gets one: in the order of numbers the others would wait for it.
+    path = capture_file(tmp_path / "sent.pcapng", [("client", heartbeat(1))])
+    answered = [("client", heartbeat(1)), ("broker", beat(1))]
+    other = capture_file(tmp_path / "other.pcapng", answered, port=9093)
+    code = "import sys,time; [sys.stdout.buffer.write(open(p,'rb').read()) for p in sys.argv[1:]];"
+    program(monkeypatch, code + "sys.stdout.flush(); time.sleep(60)", path, other)
+    target = tmp_path / "kept.pcap"
+    done = CliRunner().invoke(capture, ["-i", "lo", "-w", str(target), "--for", "0.5"])
+    assert "2 exchanges written" in done.output, done.output
 
 
 def test_a_missing_right_leaves_no_file(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
