@@ -134,7 +134,8 @@ def _print_packets(exchange: Exchange, reading: Reading, output: Output) -> None
     sides = (side for side in (exchange.request, exchange.response) if side is not None)
     numbers = {part.packet for side in sides for part in side.frame.parts}
     for packet in reading.capture.source.find(numbers):
-        output.line(describe(packet))
+        for line in describe(packet).split("\n"):
+            output.line(line)
 
 
 def _show_files(

@@ -341,7 +341,7 @@ def test_show_prints_trees_bytes_json_and_packets(exchanges: list[dict[str, Any]
     assert full["number"] == number
     assert full["request"]["topic_data"]
     _, packets, _ = run("show", DEMO, str(number), "--packets")
-    assert "###[ TCP ]###" in packets
+    assert "\n###[ TCP ]###\n" in packets
 
 
 def test_show_takes_several_numbers_and_filters() -> None:
