@@ -146,7 +146,7 @@ def check(
 
         findings, whole = empty(), empty() if reading.is_piece else None
         count(reading, findings, watch=not options.filter_text, hosts=hosts, whole=whole)
-        causes = findings.causes(reading.capture.context.names, whole)
+        causes = findings.causes(reading.capture.context.names, whole, reading.span())
         found = judged(causes, known or (), NEVER if baseline is not None else fail_on)
         new = [each.cause for each in found if not each.known] if known else causes
         every = flat(causes)

@@ -156,9 +156,15 @@ class Findings(Accumulator):
             for limit in [each.subjects.limit]
         ]
 
-    def causes(self, names: TopicNames | None = None, whole: Findings | None = None) -> list[Cause]:
+    def causes(
+        self,
+        names: TopicNames | None = None,
+        whole: Findings | None = None,
+        span: tuple[int | None, int | None] = (None, None),
+    ) -> list[Cause]:
         """Return the causes, the worst and earliest first, with what followed from each. `whole`:
-        of all exchanges, where these are some of them."""
+        of all exchanges, where these are some of them. `span`: begin and end of a time range;
+        connections are judged outside of it, too."""
         view = self.view(names, whole)
         tampered: Any = self.counts.get("tampered")
         owned = tampered.attribute_to_proxy() if tampered is not None else None
@@ -172,6 +178,7 @@ class Findings(Accumulator):
         ]
         if whole is not None:
             found = _supported(found, whole.reported(names))
+            found = [finding for finding in found if finding.is_within(*span)]
         return folded(linked(found))
 
     def rows(self, names: TopicNames | None = None) -> list[Line]:

@@ -83,6 +83,12 @@ class Finding:
         parts = (self.name, self.text, self.filter, self.count, self.first_ns, self.last_ns)
         return blake2b(repr((parts, self.entities)).encode(), digest_size=6).hexdigest()
 
+    def is_within(self, begin_ns: int | None, end_ns: int | None) -> bool:
+        """Return whether some of it was in a time range; one without times is in all of them."""
+        late = end_ns is not None and self.first_ns is not None and self.first_ns >= end_ns
+        early = begin_ns is not None and self.last_ns is not None and self.last_ns < begin_ns
+        return not late and not early
+
     def line(self) -> Line:
         """Return the finding as a line of a table."""
         return {

@@ -112,7 +112,7 @@ def collect(
         damage = [_nameless(text) for text in damage]
         filter_text = HIDDEN if filter_text else ""
     said += damage
-    causes = findings.causes(names, whole)
+    causes = findings.causes(names, whole, reading.span())
     found = unfolded(causes) if whole is None else whole.reported(names)
     return ReportFacts(
         inputs,

@@ -136,6 +136,17 @@ def test_what_is_chosen_tells_no_more_than_the_whole(path: Path, text: str) -> N
     assert {(each["name"], each["key"]) for each in chosen} <= every
 
 
+def test_connections_outside_of_a_time_range_are_not_judged() -> None:
+    path = SAMPLES / "demo.pcap.zst"
+    during = lines_of(run("check", path, "--from", "60", "--to", "70", "--json"))
+    assert "broker-down" in {each["name"] for each in during}
+    before = run("check", path, "--from", "60", "--to", "62", "--json")
+    assert "broker-down" not in before.output
+    after = run("check", path, "--from", "100000")
+    assert (after.exit_code, after.stdout) == (0, "")
+    assert "the capture lasts from 2026-11-21 " in after.stderr
+
+
 def test_tables_and_reports_of_what_is_chosen_tell_no_more(tmp_path: Path) -> None:
     path, chosen = str(SAMPLES / "cluster.pcap.gz"), ("-q", "-Y", "api == FindCoordinator")
     tables = str(tmp_path / "tables")
