@@ -182,4 +182,6 @@ def usage(error: click.ClickException) -> None:
     told = io.StringIO()
     error.show(file=told)
     head, mark, message = told.getvalue().rstrip("\n").partition("Error: ")
+    if not head:  # not about the command line: as all other messages begin
+        mark = "kafkascope: "
     _echo(_document(head) + indented(mark + message), err=True)

@@ -8,7 +8,11 @@ from typing import Any, Final, TypeAlias
 
 import click
 
-ELSEWHERE: Final = {"faults": "; to list faults: kafkascope proxy --help-faults"}
+ELSEWHERE: Final = {
+    "faults": "; to list faults: kafkascope proxy --help-faults",
+    "help": "; see kafkascope --help, or kafkascope COMMAND --help",
+    "compare": "; to compare captures: kafkascope diff",
+}
 """What is said of names that are no commands, but are looked for."""
 
 Sections: TypeAlias = Mapping[str, Mapping[str, str]]

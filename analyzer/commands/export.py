@@ -40,9 +40,10 @@ if TYPE_CHECKING:
     *("output", "form", "as_json", "raw", "columns", "jobs"),
     helps={
         "output": "File to write; - for stdout",
-        "form": "Output format: jsonl, csv (default: by the suffix of -o)",
+        "form": "Output format: jsonl, csv, parquet (default: by the suffix of -o)",
         "columns": "Columns of --table records",
     },
+    formats=tuple(FORMATS),
 )
 @setting("--full", "", "Include request and response bodies (jsonl, parquet)")
 @setting(
@@ -128,10 +129,11 @@ def _form(options: ReadOptions) -> str:
     if options.output in (None, "-"):
         raise click.UsageError(f"-o FILE is missing (or -o - with --format: {known})")
     assert options.output is not None
-    form = format_of(options.output) if options.form == "table" else None
+    form = format_of(options.output)
     if form is None:
-        wanted = options.form if options.form != "table" else f'the suffix of "{options.output}"'
-        raise click.UsageError(f"{wanted} is no export format: choose from {known}")
+        raise click.UsageError(
+            f'the suffix of "{options.output}" is no export format: choose from {known}'
+        )
     return form
 
 

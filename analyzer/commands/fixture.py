@@ -111,7 +111,7 @@ def check_fixtures(places: tuple[str, ...], quiet: bool) -> int:
                     if not quiet:
                         out(f"{remark.name}: {remark.text}")
         except FileNotFoundError:
-            say(f"{path}: there is no such file or folder")
+            say(f"{path}: no such file or folder")
             return 3
         except (BadFixtures, OSError) as error:
             say(f"{error}")

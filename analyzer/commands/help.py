@@ -21,6 +21,15 @@ OPTIONS: Final = "Options"
 """The section of options that name none."""
 ALL: Final = "kafkascope.help_all"
 SHARED: Final = "Shared options (--help-all explains them)"
+HABITS: Final = {
+    "-r": "name files without an option: kafkascope ls FILE",
+    "-i": "to capture: kafkascope -i IFACE, or kafkascope capture -i IFACE -w FILE",
+    "-w": "to write packets: kafkascope cut INPUT -o FILE",
+    "-V": "kafkascope show prints all fields, kafkascope --version the version",
+    "-x": "to print bytes: kafkascope show INPUT NUMBER --hex",
+    "-z": "for statistics: kafkascope stats",
+}
+"""Options of tshark that a command lacks, and what to type instead."""
 EXTRA: Final = re.compile(r"  \[([^\[\]]+)\]\Z")
 """What click appends to a help text: the default, a range, "required"."""
 
@@ -114,8 +123,18 @@ HELP_ALL: Final = Option(
 )
 
 
+class _Context(click.Context):
+    """A context whose command may have no name: the default one of a group."""
+
+    @property
+    def command_path(self) -> str:
+        return super().command_path.rstrip()
+
+
 class _Worded(click.Command):
     """A command whose `--help` has words as other options have them."""
+
+    context_class = _Context
 
     def get_help_option(self, ctx: click.Context) -> click.Option | None:
         option = super().get_help_option(ctx)
@@ -130,6 +149,16 @@ class Command(_Worded):
     def __init__(self, *args: Any, also: str = "", **settings: Any) -> None:
         super().__init__(*args, **settings)
         self.also = also
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Parse the words; the error for an option of tshark says what to type instead."""
+        try:
+            return super().parse_args(ctx, args)
+        except click.NoSuchOption as error:
+            if (instead := HABITS.get(name := error.option_name)) is None:
+                raise
+            text = f"{error.message.removesuffix('.')}; {instead}"
+            raise click.NoSuchOption(name, text, error.possibilities, ctx) from None
 
     def collect_usage_pieces(self, ctx: click.Context) -> list[str]:
         pieces = super().collect_usage_pieces(ctx)
@@ -218,7 +247,8 @@ class CommandGroup(_Worded, click.Group):
             commands = self.list_commands(ctx)
             shown = ", ".join(name for name in commands if not self.commands[name].hidden)
             ctx.fail(f'there is no "{args[0]}": choose from {shown}')
-        return super().resolve_command(ctx, args)
+        name, command, args = super().resolve_command(ctx, args)
+        return None if name == self.default else name, command, args
 
     def collect_usage_pieces(self, ctx: click.Context) -> list[str]:
         meant = self.commands.get(self.default)

@@ -124,14 +124,18 @@ def formatting_options(*formats: str) -> Callable[[Callable[..., int]], Callable
 
 
 def reading_options(
-    *more: str, without: Collection[str] = (), helps: Mapping[str, str] = NO_HELPS
+    *more: str,
+    without: Collection[str] = (),
+    helps: Mapping[str, str] = NO_HELPS,
+    formats: Sequence[str] = FORMATS,
 ) -> Callable[[Callable[..., int]], Callable[..., int]]:
     """Declare INPUT... and the options for reading and messages; `more`: other common options that
     the command uses (names as in `_OPTIONS`): none is taken and ignored. `without`: those that it
     does not use, or declares itself with another meaning. `helps`: help of options that differs
-    from other commands."""
+    from other commands. `formats`: values of `--format`."""
     chosen = frozenset(_OPTIONS) - _SHOWING - {*without} | {*more}
-    return lambda function: _with(function, chosen, own=_WRITING.intersection(more), helps=helps)
+    own = _WRITING.intersection(more)
+    return lambda function: _with(function, chosen, own=own, helps=helps, formats=formats)
 
 
 def schema_options(function: Callable[..., int]) -> Callable[..., int]:
@@ -153,6 +157,7 @@ def _with(
     declared: Sequence[str] = (),
     own: Collection[str] = (),
     helps: Mapping[str, str] = NO_HELPS,
+    formats: Sequence[str] = FORMATS,
 ) -> Callable[..., int]:
     """Add the `chosen` options. `declared`: those that the caller adds itself. `own`: those that
     the help lists with the options of the command."""
@@ -169,6 +174,8 @@ def _with(
             if name in own:
                 made.shared = False
             made.help = helps.get(name, made.help)
+            if name == "form":
+                made.type = click.Choice(formats)
     return command
 
 
@@ -343,6 +350,7 @@ _OPTIONS: Final = {
         "DIR",
         "Folder of schemas by ID (17.avsc, 17.proto, 17.json) or with an index.json",
         multiple=True,
+        type=click.Path(exists=True, file_okay=False),
     ),
     "assigned": _schemas(
         "--schema assigned",

@@ -461,10 +461,20 @@ class Reading:
             what = "have records that match" if self._records else "match"
             yield f"0 of {plural(total, 'exchange')} {what}"
             yield from self._absent_names()
+            yield from self._when()
             return
         where = "this capture" if not selects else f"the {plural(self._shown, 'matching exchange')}"
         for things in self._empty:
             yield f"no {things} in {where}"
+
+    def _when(self) -> Iterator[str]:
+        """Yield when the packets were captured, where a time range has none of them: `--from` and
+        `--to` are local time, and a time copied from a log often is not."""
+        statistics = self.capture.source.statistics
+        first, last = statistics.first_ns, statistics.last_ns
+        if (self.options.begin or self.options.end) and first is not None and last is not None:
+            local = Times("ad")
+            yield f"the capture lasts from {local.text(first)} to {local.text(last)}, local time"
 
     def _absent_names(self) -> Iterator[str]:
         """Yield the names in the filter that the input lacks, from another pass."""
