@@ -150,13 +150,13 @@ class KafkaProxy:
                 platform.init_transparent_mode()
         self._stopping = False
         self._most = descriptors.connections()
-        if self.recorder is not None:
-            self.recorder.start()
+        # The address first: where it is taken, no file begins, and no reader of the recording ends.
+        sock = open_socket(self._listen_at)
         try:
-            sock = open_socket(self._listen_at)
-        except OSError:
             if self.recorder is not None:
-                self.recorder.stop()
+                self.recorder.start()
+        except BaseException:
+            sock.close()
             raise
         name = sock.getsockname()
         self.address = Address(name[0], name[1])

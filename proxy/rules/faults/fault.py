@@ -144,7 +144,8 @@ class Action:
 
     @classmethod
     def misused(cls, words: list[str]) -> FaultError:
-        return FaultError(f"{cls.usage}, not {' '.join(words)!r}")
+        given = f"not {' '.join(words)!r}" if words else "nothing follows the action"
+        return FaultError(f"write {cls.usage}; {given}")
 
     def can_harm(self, key: int, version: int, side: int) -> bool:
         """Whether it can do something to frames of that version of an API. Actions that leave this
