@@ -159,6 +159,8 @@ class Tls:
     """The server requested a client certificate (CertificateRequest)."""
     unauthenticated: bool = False
     """The client's Certificate message was empty."""
+    presented: bool = False
+    """The client sent something of the size of a certificate, in a handshake that failed."""
     cipher_suites: tuple[int, ...] = ()
     """Cipher suites that the client offered, of a handshake that failed."""
     answer: str = ""

@@ -88,7 +88,7 @@ def _failed(view: DetectorInput) -> Iterator[Finding]:
             f"{plural(len(lines), 'TLS handshake')} from {listed(hosts_in(lines))} to "
             f"{listed(brokers_in(lines))} failed: {who} {did}{cause[0]}",
             lines,
-            "opaque",
+            "opaque" if all(line["phase"] == "opaque" for line in lines) else "",
             severity="warning" if also_worked else None,
             case=cause[1],
         )

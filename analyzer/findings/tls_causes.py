@@ -79,11 +79,12 @@ def plain_listeners(view: DetectorInput) -> set[str]:
 
 
 def handshakes(view: DetectorInput) -> Iterator[Line]:
-    """Yield the lines of connections with TLS in which no Kafka was read, but for hellos that a
-    plaintext listener ended: `tls-to-plain` is about them."""
+    """Yield the lines of connections with TLS in which no Kafka was read, or requests that came
+    before the handshake failed, but for hellos that a plaintext listener ended: `tls-to-plain` is
+    about them."""
     plain = plain_listeners(view)
     for line in view.lines:
-        if line["phase"] != "opaque" or not is_tls(line):
+        if not is_tls(line) or (line["phase"] != "opaque" and not _sent_early(line)):
             continue
         broker = line["broker_address"]
         if broker in plain or broker.endswith(PLAINTEXT):
@@ -92,6 +93,12 @@ def handshakes(view: DetectorInput) -> Iterator[Line]:
             if how is not None and how[0] == "ended" and line["requests"]:
                 continue
         yield line
+
+
+def _sent_early(line: Line) -> bool:
+    """Return whether a client sent requests before the broker had refused its certificate."""
+    failed = line["tls_result"] is not None and line["tls_result"][0] in FAILED
+    return failed and line["requests"] == line["unanswered"]
 
 
 def is_tls(line: Line) -> bool:
@@ -186,6 +193,9 @@ def _about_client(alert: int, line: Line) -> Failure:
     if certificate is not None and refused:
         wrong = trouble_with(certificate, line["opened"], "")
         text = f"; client certificate: {described(certificate)}{wrong and f': {wrong}'}"
+        return text, "refused-certificate"
+    if refused and line["tls_presented"]:
+        text = "; the client's reply has the size of a certificate, which the broker refused"
         return text, "refused-certificate"
     if alert in ABOUT_CERTIFICATES or alert in (CERTIFICATE_REQUIRED, -1):
         asked = "; the broker requested a client certificate" if line["tls_requested"] else ""

@@ -351,6 +351,7 @@ SEALED: Final = {
     "client_certificate": "client_certificate",
     "tls_requested": "requested",
     "tls_unauthenticated": "unauthenticated",
+    "tls_presented": "presented",
     "cipher_suites": "cipher_suites",
     "tls_answer": "answer",
 }

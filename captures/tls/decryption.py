@@ -144,6 +144,7 @@ def _protected(state: TlsState, side: Side, epoch: Epoch, record: TlsRecord) -> 
         state.data = True
         if state.midstream or state.tls.note == LACKS_HANDSHAKE:
             state.say("", "")
+    if not state.handshake.proved:
         state.handshake.opened(side.number, None)
         state.ended()
     state.plain.add(data, record, opener.protection.start)
@@ -247,7 +248,7 @@ def _alert(state: TlsState, side: Side, data: bytes, *, sealed: bool = False) ->
     """Take an alert. `sealed`: it was encrypted, and its record told nothing but its size."""
     if len(data) < 2 or data[1] in NO_FAILURE:
         return
-    if sealed and not state.data:
+    if sealed and not state.handshake.proved:
         state.handshake.opened(side.number, data[1])
         state.ended()
     _keep_alert(state, side, data[1])

@@ -30,6 +30,9 @@ EMPTY_CERTIFICATE: Final = frozenset({25, 61, 77, 93})
 """Bytes of a record with a Certificate without one in TLS 1.3: 8, 1 of type, a tag of 16; the same
 with a Finished (36 or 52) behind it, as Java packs them, without and with Java's padding. One with
 a certificate has hundreds."""
+# A Finished has 85 bytes at most, with SHA-384 and Java's padding; a certificate alone has some
+# hundreds (one of ECDSA with a short name: 350).
+LEAST_CERTIFICATE: Final = 200
 # Java pads each record of TLS 1.3 with 16 zeros (SSLCipher.T13GcmWriteCipherGenerator of JDK 17).
 PADDED_ALERT: Final = 35
 # no_certificate (SSL 3.0), no_renegotiation and unrecognized_name: as warnings they end nothing
@@ -67,6 +70,10 @@ class Handshake(Resumable):
     """Encrypted records tell by their size what they hold: not behind early data."""
     _gap: bool = False
     """Bytes are missing: what follows may be no alert, whatever its size."""
+    _sent: bool = False
+    """Data of the client could be decrypted."""
+    proved: bool = False
+    """What could be decrypted says how it went: `opened` learns no more."""
 
     def record(self, record: TlsRecord, direction: int) -> None:
         """Take the next record of a direction, as long as there is no result."""
@@ -119,12 +126,27 @@ class Handshake(Resumable):
         """Whether the client's reply in TLS 1.3 has the size of a Certificate without one."""
         return self._reply in EMPTY_CERTIFICATE
 
+    @property
+    def certificate(self) -> bool:
+        """Whether the client's reply in TLS 1.3 has the size of a Certificate with one."""
+        return self._reply >= LEAST_CERTIFICATE
+
     def opened(self, direction: int, alert: int | None) -> None:
         """Take what the first records that could be decrypted hold: application data, or an
         alert, which says more than sizes."""
+        if alert is None and direction == self._client and self._modern:
+            # Clients of TLS 1.3 may send data right behind their Finished, before the server has
+            # looked at their certificate (RFC 8446, 4.6.2): Go's crypto/tls does in one segment.
+            self._sent = True
+            return
+        if alert in NO_FAILURE:
+            return
+        self.proved = True
+        # Tickets come behind a handshake that is done; an alert then ends what was sent.
+        ticket = self._sent and self.result is not None and self.result.outcome == "established"
         if alert is None:
             self._end("established")
-        elif alert not in NO_FAILURE:
+        elif not ticket:
             self._end("alert", direction, alert)
 
     def late(self, direction: int, alert: int | None = None) -> None:
@@ -142,7 +164,7 @@ class Handshake(Resumable):
         """Take the end of a direction, as long as there is no result."""
         if direction is None or not all(self._spoke) or not self._sizes_tell:
             return
-        if self._finished and direction == self._client:
+        if self._sent or (self._finished and direction == self._client):
             self._end("established")  # a check that asks for nothing more
         else:
             self._end("closed", direction)

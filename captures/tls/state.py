@@ -207,8 +207,9 @@ class TlsState(Resumable):
         if result is not None and not self.tls.certificate:
             if result.outcome != "established":
                 self.negotiation.explain(self.tls)
-                if result.side != self.client and self.handshake.empty_certificate:
-                    self.tls.unauthenticated = True
+                if result.side != self.client:
+                    self.tls.unauthenticated |= self.handshake.empty_certificate
+                    self.tls.presented = self.handshake.certificate
             elif self.data:
                 self.negotiation.done()
 

@@ -186,7 +186,7 @@ class TlsStream(TlsState):
     def _settle(self) -> None:
         """Note for each direction whether the next records are application data, as far as one can
         tell."""
-        calm = self.data and self.waiting is None
+        calm = self.data and self.waiting is None and self.handshake.proved
         for side in self.sides:
             opener = side.opener
             steady = (

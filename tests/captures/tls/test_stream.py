@@ -241,6 +241,17 @@ def test_encrypted_alerts_are_read() -> None:
     assert read.tls.alerts == ((CLIENT, 70),)
 
 
+def test_data_of_a_client_does_not_say_that_the_server_took_its_certificate() -> None:
+    """Go's crypto/tls sends its first request in one segment with its Finished."""
+    talk = Talk(0x1301).client(b"request")
+    read = Read(keys(talk)).take(talk.pairs())
+    assert read.tls.result is None
+    read.take(talk.alert(SERVER, 42).pairs()[-1:])
+    assert read.tls.result == ("alert", SERVER, 42)
+    talk = Talk(0x1301).client(b"request").server(b"response").alert(SERVER, 42)
+    assert Read(keys(talk)).take(talk.pairs()).tls.result == ("established", None, None)
+
+
 def test_a_state_goes_to_another_process() -> None:
     for talk in TALKS:
         known = keys(talk)
