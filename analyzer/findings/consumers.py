@@ -104,10 +104,14 @@ def _uncommitted(
         for here in each.happenings
         if here.before_ns is not None and each.committed is None and _restarted(here, view)
     ]
+    story = view.base.groups.story(group)
+    slow = story is not None and any(member.returned for member in story.members)
     idle = [
         each
         for each in partitions
-        if each.records and (each.last_ns or 0) - (each.first_ns or 0) >= limit("commits.none")
+        if not slow  # who is evicted each time gets to no commit
+        and each.records
+        and (each.last_ns or 0) - (each.first_ns or 0) >= limit("commits.none")
     ]
     found = list({id(each): each for each, _ in again}.values()) if again else idle
     if not found:
@@ -139,11 +143,13 @@ def _uncommitted(
 
 def _restarted(again: Happening, view: DetectorInput) -> bool:
     """Return whether all members that had fetched before were gone when records were fetched
-    again: in a rebalance some stay, and a group that forms has several."""
+    again: in a rebalance some stay, and a group that forms has several. Members that were evicted
+    and came back did not restart."""
     before_ns = again.before_ns or 0
     story = view.base.groups.story(again.group)
     return again.time_ns - before_ns >= limit("commits.restart") and not any(
-        (member.first_ns or 0) <= before_ns and (member.gone_ns or 0) >= again.time_ns
+        (member.first_ns or 0) <= before_ns
+        and (member.returned or (member.gone_ns or 0) >= again.time_ns)
         for member in (story.members if story is not None else ())
     )
 

@@ -160,7 +160,11 @@ def _fetched(
     """Return a partition stuck by the fetches of one offset. A group that commits nothing reads all
     again after each restart: it is stuck only where its members leave as soon as they have got the
     records."""
-    stalls = [each for each in place.stalls if commits or _leaves(place, each, view)]
+    stalls = [
+        each
+        for each in place.stalls
+        if (commits or _leaves(place, each, view)) and not _evicted(place, each, view)
+    ]
     found = [
         circling(view).get((place.topic, place.number, each[0], each[2]))
         for each in _keys(place.readers)
@@ -178,18 +182,43 @@ def _fetched(
 
 def _leaves(place: AuditedPartition, stall: Stall, view: DetectorInput) -> bool:
     """Return whether members were gone soon after they had got the records, again and again."""
+    ends = _ends(place, stall, view)
+    gone = sum(
+        end is not None and end - time_ns <= limit("stuck.leaves")
+        for time_ns, end in _ended_between(stall, ends)
+    )
+    return gone >= limit("stuck.fetches") - 1
+
+
+def _evicted(place: AuditedPartition, stall: Stall, view: DetectorInput) -> bool:
+    """Return whether a member was evicted before each fetch of the same records, and came back as
+    if it still belonged to the group: it takes longer than its session, and is no consumer that
+    fails on a record and starts again."""
+    ends = _ends(place, stall, view, returned=True)
+    return bool(ends) and all(end is not None for _, end in _ended_between(stall, ends))
+
+
+def _ends(
+    place: AuditedPartition, stall: Stall, view: DetectorInput, *, returned: bool = False
+) -> list[int]:
+    """Return when members with the clients of a stall were gone; `returned`: those that sent
+    something with the id that they had before."""
     story = view.base.groups.story(place.group)
-    ends = sorted(
+    return sorted(
         each.gone_ns
         for each in (story.members if story is not None else ())
-        if each.gone_ns is not None and f"{each.client_id or ''}@{each.host}" in stall.clients
+        if each.gone_ns is not None
+        and f"{each.client_id or ''}@{each.host}" in stall.clients
+        and (each.returned or not returned)
     )
-    gone = 0
+
+
+def _ended_between(stall: Stall, ends: Sequence[int]) -> Iterator[tuple[int, int | None]]:
+    """Yield the time of each fetch but the last, with the first end until the next fetch."""
     for (time_ns, _), (next_ns, _) in pairwise(stall.fetches):
         number = bisect_left(ends, time_ns)
         end = ends[number] if number < len(ends) else next_ns
-        gone += end < next_ns and end - time_ns <= limit("stuck.leaves")
-    return gone >= limit("stuck.fetches") - 1
+        yield time_ns, end if end < next_ns else None
 
 
 def _committed(place: AuditedPartition) -> StuckPartition | None:

@@ -90,6 +90,12 @@ class Member:
         return max((each for each in (*ends, self.last_ns) if each is not None), default=None)
 
     @property
+    def returned(self) -> bool:
+        """Whether it was evicted, and went on as if it still belonged to the group: it was slow,
+        and did not restart."""
+        return self.state == "fenced" and not self.holder
+
+    @property
     def label(self) -> str:
         return self.client_id or self.host or self.id
 

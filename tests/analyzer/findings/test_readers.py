@@ -25,6 +25,23 @@ def test_who_comes_back_to_one_offset_is_stuck(times: int, stuck: bool, commits:
         assert told.get("redelivered") is None or told["redelivered"].because
 
 
+@pytest.mark.parametrize("commits", [True, False])
+def test_who_is_evicted_and_comes_back_is_slow_and_not_stuck(commits: bool) -> None:
+    """A handler of kafkajs that takes longer than the session: heartbeats come between messages."""
+    group = Readers()
+    for life in range(4):
+        name, at = f"a#{life}", 20 * life
+        group.join(name, at, 1 + 2 * life, (name,))
+        group.start(name, at + 1, 5 if commits else -1)
+        group.fetch(name, at + 2, 5 if commits else 0)
+        if commits and life == 0:
+            group.commit(name, at + 3, 5)
+        group.beat(name, at + 19, 1 + 2 * life, 25)
+    told = group.reported()
+    assert not {"reader-stuck", "commits-lost"} & told.keys()
+    assert states(told["rebalance-expired"].advice, "kafkajs")
+
+
 @pytest.mark.parametrize(("version", "old"), [(4, True), (9, True), (10, False), (11, False)])
 @pytest.mark.parametrize("codec", ["lz4", "zstd"])
 def test_who_is_stuck_on_a_codec_that_is_younger(codec: str, version: int, old: bool) -> None:
