@@ -156,7 +156,7 @@ DETECTORS: Final = (
     Detector("outages", needs=_always, packets=True),
     Detector("connections", needs=_always, packets=True),
     Detector("other_protocols", "OtherProtocols", odd=True, needs=_other_protocols, packets=True),
-    Detector("security", "Security", odd=True, needs=_always),
+    Detector("security", "Security", _keys("SaslAuthenticate"), odd=True, needs=_always),
     Detector("tls", needs=_tls, packets=True),
     Detector("denied", "Denials", _keys("PushTelemetry"), odd=True, home="security"),
     Detector("broker_times", "BrokerTimeCounts", None),

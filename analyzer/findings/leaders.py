@@ -111,8 +111,9 @@ class Leaders(Counts):
         if moved:
             yield _of_former_leaders(moved, view)
         for (*who, topic, code), seen in self.topics.items():
-            if seen.count >= limit("unknown-topic.count"):
-                yield _unknown(view.client(*who), topic, int(str(code)), seen, view)
+            client = view.client(*who)
+            if seen.count >= limit("unknown-topic.count") or _waits(client, topic, seen, view):
+                yield _unknown(client, topic, int(str(code)), seen, view)
         yield from _leaderless(dict(self.leaderless.items()), view)
         for by, traffic in view.base.apis.grouped(("api", "client_id", "host")):
             client = view.client(by["client_id"], by["host"])
@@ -202,6 +203,18 @@ def _leaderless(
         )
 
 
+def _waits(client: Client, topic: Any, seen: Occurrences, view: DetectorInput) -> bool:
+    """Return whether a client is a member of a group for a topic that it looked up in vain, and
+    that never came to be: kafka-go looks it up once as it joins, and then waits."""
+    name, spread = view.topic(topic), limit("unknown-topic.spreading")
+    return name not in _since(view) and any(
+        name in member.topics
+        and (member.client_id or "", member.host) == client.key
+        and (member.gone_ns or 0) - (seen.last_ns or 0) >= spread
+        for member in view.members
+    )
+
+
 def _unknown(
     client: Client, topic: Any, code: int, seen: Occurrences, view: DetectorInput
 ) -> Finding:
@@ -209,13 +222,14 @@ def _unknown(
     first_ns = seen.first[0] if seen.first else None
     rate = per_second(seen.count, first_ns, seen.last_ns)
     pace = f" ({60 * rate:.0f} per minute)" if rate else ""
+    often = "once" if seen.count == 1 else f"{seen.count:,} times"
     # The topic came to be, and nobody was told for long after that it is not there.
     born = _since(view).get(view.topic(topic))
     soon = limit("unknown-topic.spreading")
     made = born is not None and (first_ns or 0) < born and (seen.last_ns or 0) < born + soon
     return view.finding(
         "unknown-topic",
-        f"{client} looked up topic {view.topic(topic)} {seen.count:,} times{pace} and got "
+        f"{client} looked up topic {view.topic(topic)} {often}{pace} and got "
         f"{error}" + (" until the topic was created" if made else ""),
         f"api == Metadata and error == {code}",
         seen,

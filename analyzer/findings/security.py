@@ -5,12 +5,13 @@ authenticate again (KIP-368)."""
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import Final
+from typing import Any, Final
 
 from kafkascope.analyzer.findings.counting import (
     Names,
     Occurrences,
     OccurrencesWithText,
+    most,
     total,
     whole,
 )
@@ -34,15 +35,23 @@ from kafkascope.analyzer.merging.tables import by_key
 from kafkascope.analyzer.statistics.connections import ZOOKEEPER
 from kafkascope.analyzer.statistics.model import Line, topic_key
 from kafkascope.dissectors.reference.codes import error_name
+from kafkascope.times import SECOND
 
 # What brokers answer to SaslHandshake on a listener without SASL.
 ILLEGAL_SASL_STATE: Final = 34
+BEARER: Final = "OAUTHBEARER"
+
+
+class SaslFailure(OccurrencesWithText):
+    """With what the broker said, and the age of a token that had expired."""
+
+    expired_ns: int | None = most()
 
 
 class Security(Counts):
     """SASL errors, connections closed at their first request."""
 
-    sasl = OccurrencesWithText.table(LIMITS.keys)
+    sasl = SaslFailure.table(LIMITS.keys)
 
     def add_exchange(self, row: Row, exchange: Exchange) -> None:
         if row.api == "SaslHandshake" and any(e.code in (33, 34) for e in row.errors):
@@ -56,10 +65,25 @@ class Security(Counts):
             self._see("failed", row, exchange.mechanism, words)
         elif row.api == "SaslToken" and row.state == "lost":
             self._see("token", row, exchange.mechanism, ())
+        elif row.api == "SaslAuthenticate" and exchange.mechanism.upper() == BEARER:
+            # RFC 7628, 3.2.2: a token is refused by a challenge, without an error, and the client
+            # has to acknowledge it to get one. kafkajs sends its first request instead.
+            token, challenge = exchange.request_body or {}, exchange.response_body or {}
+            words = _decoded(challenge, from_client=False, field="error")
+            if words:
+                claims = _decoded(token, from_client=True, field="claims")
+                self._see("challenge", row, exchange.mechanism, [words], _past(claims, row))
 
-    def _see(self, what: str, row: Row, mechanism: str, words: Iterable[str]) -> None:
+    def _see(
+        self,
+        what: str,
+        row: Row,
+        mechanism: str,
+        words: Iterable[str],
+        expired_ns: int | None = None,
+    ) -> None:
         here = self.sasl[(what, *client_of(row), row.broker_address, mechanism)]
-        here.see(row)
+        here.see(row, expired_ns=expired_ns)
         for each in words:
             here.words.add(each)
 
@@ -70,7 +94,12 @@ class Security(Counts):
             for (what, *who, broker, mechanism), here in self.sasl.items()
         )
         for (what, *who, mechanism), found in failed.items():
-            yield _failed(what, view.client(*who), spelled(mechanism or "SASL"), found, view)
+            if what == "challenge" and ("failed", *who, mechanism) in failed:
+                continue
+            challenges = failed.get(("challenge", *who, mechanism), ())
+            past = max((here.expired_ns or 0 for _, here in challenges), default=0)
+            client, name = view.client(*who), spelled(mechanism or "SASL")
+            yield _failed(what, client, name, found, past, view)
         expired_by_client = by_key((client_key(line), line) for line in view.lines if expired(line))
         for key, lines in sorted(expired_by_client.items()):
             yield _expired(view.client(*key), lines, view)
@@ -81,11 +110,29 @@ class Security(Counts):
                 yield _missing(name, view.client(*key), broker, lines, view)
 
 
+def _decoded(body: Any, *, from_client: bool, field: str) -> Any:
+    """Return a field of the token in a SaslAuthenticate; None where it has none."""
+    from kafkascope.dissectors.embedded.sasl import decode
+
+    found = decode(body.get("auth_bytes") or b"", BEARER, from_client=from_client)
+    return None if found is None else found.body.get(field)
+
+
+def _past(claims: Any, row: Row) -> int | None:
+    """Return how long before its request a token had expired; None where it had not."""
+    expires = claims.get("exp") if isinstance(claims, dict) else None
+    if not isinstance(expires, (int, float)):
+        return None
+    past = row.time_ns - int(expires * SECOND)
+    return past if past > 0 else None
+
+
 def _failed(
     what: str,
     client: Client,
     mechanism: str,
-    found: list[tuple[str, OccurrencesWithText]],
+    found: list[tuple[str, SaslFailure]],
+    past_ns: int,
     view: DetectorInput,
 ) -> Finding:
     seen, brokers = OccurrencesWithText(), [broker for broker, _ in found]
@@ -99,11 +146,13 @@ def _failed(
         text = f"{client} requested SASL mechanism {mechanism} from {broker}; offered: {offered}"
         if what == "no-sasl":
             text += " (the listener has no SASL)"
-    elif what == "failed":
-        where = "api == SaslAuthenticate and failed"
+    elif what in ("failed", "challenge"):
+        where = "api == SaslAuthenticate" + (" and failed" if what == "failed" else "")
         often = "once" if seen.count == 1 else f"{seen.count} times"
         text = f"Authentication of {client} at {broker} with {mechanism} failed {often}: "
         text += listed(seen.words, 1)
+        text += f"; the token had expired {duration(past_ns)} before" if past_ns else ""
+        what = "expired" if past_ns else "bearer" if mechanism.upper() == BEARER else what
     else:
         where = "lost"
         text = (
@@ -236,7 +285,13 @@ TOPIC: Final = 29
 GROUP: Final = 30
 # CLUSTER_AUTHORIZATION_FAILED.
 CLUSTER: Final = 31
-INIT_PRODUCER: Final = "InitProducerId"
+# Cases of the fixes: operations that an error of this API is about, other than reads and writes.
+OPERATIONS: Final = {
+    (CLUSTER, "InitProducerId"): "idempotent",
+    (TOPIC, "CreateTopics"): "create",
+    (CLUSTER, "CreateTopics"): "create",
+    (TOPIC, "DeleteTopics"): "delete",
+}
 
 
 class Denied(Occurrences):
@@ -315,10 +370,7 @@ def _denied(
     codes = sorted({code for code, _, _ in parts})
     # What differs from topics comes behind what is said of all.
     rule = RULES["denied"]
-    granted = [
-        "idempotent" if (code, api) == (CLUSTER, INIT_PRODUCER) else error_name(code)
-        for code, api, _ in parts
-    ]
+    granted = [OPERATIONS.get((code, api), error_name(code)) for code, api, _ in parts]
     refused = "; ".join(refusals[: LIMITS.refusals])
     cases = {rule.advices.get(case, "") for case in granted}
     return view.finding(

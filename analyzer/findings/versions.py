@@ -28,6 +28,7 @@ from kafkascope.analyzer.statistics.model import Line
 from kafkascope.analyzer.statistics.verdict import breaks_at, verdict_of
 from kafkascope.dissectors.errors import UnknownApi, UnknownVersion
 from kafkascope.dissectors.reference import releases
+from kafkascope.times import SECOND
 
 # Kafka 4.0 removed Fetch v0 to v3 (KIP-896).
 FETCH_OF_4: Final = 4
@@ -76,7 +77,8 @@ class VersionCounts(Counts):
     def findings(self, view: DetectorInput) -> Iterator[Finding]:
         for usage in view.base.clients.usages():
             yield from _breaks(usage, view)
-            yield from _stopped(usage, view)
+            controllers = _controllers(usage, view)
+            yield from controllers or _stopped(usage, view)
             begun = usage.identity.key in _begun_before(view)
             if usage.negotiates is False and not begun and set(usage.total.roles) != {"broker"}:
                 client = view.client(*usage.identity.key)
@@ -100,6 +102,31 @@ def _begun_before(view: DetectorInput) -> set[ClientKey]:
     keys = {client_key(line) for line in view.lines if line["connection"] in middle}
     known = (usage.identity.key for usage in view.base.clients.usages())
     return {key for key in known if key in keys or ("", key[1]) in keys}
+
+
+def _controllers(usage: Usage, view: DetectorInput) -> list[Finding]:
+    """Return the finding about a client that got no further than the listener of a controller: the
+    listeners of brokers offer Metadata. Tools with --bootstrap-controller send other requests."""
+    if not usage.offered or "Metadata" in usage.offered or usage.works:
+        return []
+    client = view.client(*usage.identity.key)
+    lines = [line for line in view.lines if client_key(line) == client.key]
+    brokers = brokers_in(lines)
+    # A broker looks for the active controller with its first request.
+    if not all((line["life"] or 0) >= SECOND or line["end"] for line in lines):
+        return []
+    return [
+        view.finding(
+            "controller-listener",
+            f"{client} got no further than ApiVersions at {listed(brokers)}, a listener of a "
+            "controller: it offers no Metadata, Produce or JoinGroup",
+            "api == ApiVersions",
+            client=client,
+            count=usage.total.count,
+            span=(usage.total.first_ns, usage.total.last_ns),
+            about={"broker": brokers[: LIMITS.topics]},
+        )
+    ]
 
 
 def _stopped(usage: Usage, view: DetectorInput) -> Iterator[Finding]:

@@ -88,6 +88,21 @@ def _versioned(declared: Message, value: bytes) -> tuple[int, Body, str]:
     return stated, body, ", ".join(notes)
 
 
+def _as_oldest(declared: Message, value: bytes) -> tuple[int, Body, str] | None:
+    """Return what bytes hold that have the layout of the first version and the number of a later
+    one, as kafka-go writes them; None where they have not."""
+    if len(value) < _SHORT.size:
+        return None
+    (stated,), lowest = _SHORT.unpack_from(value), declared.versions.low
+    try:
+        _, body, note = _versioned(declared, _SHORT.pack(lowest) + value[_SHORT.size :])
+    except DissectError:
+        return None
+    if note or stated <= lowest:
+        return None
+    return stated, body, f"version {stated}, in the layout of version {lowest}"
+
+
 def subscription(value: bytes, protocol_type: str, assignor: str) -> Embedded | None:
     """Decode the metadata of a member in JoinGroup; `protocol_type` is empty where it is not
     known."""
@@ -146,7 +161,13 @@ def _of_others(value: bytes, kind: str) -> Embedded | None:
 
 def _read(protocol_type: str, what: str, value: bytes, assignor: str) -> Embedded:
     declared = _declared(protocol_type, what)
-    version, body, note = _versioned(declared, value)
+    try:
+        version, body, note = _versioned(declared, value)
+    except DissectError:
+        found = _as_oldest(declared, value)
+        if found is None:
+            raise
+        version, body, note = found
     if protocol_type == CONSUMER:
         of_streams = _streams_subscription if what == "subscription" else _streams_assignment
         note = _open_user_data(body, assignor, note, of_streams)

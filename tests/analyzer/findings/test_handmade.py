@@ -30,6 +30,25 @@ from tests.kit.wire import (
     told,
 )
 
+# --- versions ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("further", [False, True])
+@pytest.mark.parametrize("key", [3, 62])
+def test_a_client_that_connects_to_a_controller(key: int, further: bool) -> None:
+    """A controller offers BrokerRegistration, and no Metadata; tools ask it for other things."""
+    wire = Wire().client(request("ApiVersions", 3, 1))
+    offer = [{"api_key": each, "min_version": 0, "max_version": 2} for each in (18, key)]
+    wire.broker(response("ApiVersions", 3, 1, api_keys=offer))
+    if further:
+        wire.client(request("DescribeQuorum", 2, 2)).broker(response("DescribeQuorum", 2, 2))
+    finding = found([wire.close("client")]).get("controller-listener")
+    assert (finding is not None) == (key == 62 and not further)
+    if finding is not None:
+        assert states(finding.text, "app", "10.0.1.2:9092", "controller")
+        assert states(finding.advice, "bootstrap.servers")
+
+
 # --- addresses ----------------------------------------------------------------------------------
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from base64 import b64encode
+
 import pytest
 
 from kafkascope.analyzer.findings import Finding
@@ -31,6 +33,26 @@ def test_a_listener_without_sasl(code: int, offered: list[str], advice: str) -> 
     finding = found([wire])["sasl-mechanism"]
     assert ("no SASL" in finding.text) == (code == 34)
     assert f"Set {advice}" in finding.advice
+
+
+@pytest.mark.parametrize("acknowledged", [True, False], ids=["as RFC 7628 says", "kafkajs"])
+@pytest.mark.parametrize("expired", [60, -60])
+def test_a_token_that_a_broker_refuses(acknowledged: bool, expired: int) -> None:
+    """The broker refuses it without an error, which comes with the acknowledgement."""
+    wire = Wire().client(request("SaslHandshake", 1, 1, mechanism="OAUTHBEARER"))
+    wire.broker(response("SaslHandshake", 1, 1, mechanisms=["OAUTHBEARER"]))
+    claims = b64encode(b'{"sub":"app","exp":%d}' % (wire.time_ns // SECOND - expired))
+    token = b"n,,\x01auth=Bearer e30." + claims + b".\x01\x01"
+    wire.client(request("SaslAuthenticate", 1, 2, auth_bytes=token))
+    wire.broker(response("SaslAuthenticate", 1, 2, auth_bytes=b'{"status":"invalid_token"}'))
+    if acknowledged:
+        wire.client(request("SaslAuthenticate", 1, 3, auth_bytes=b"\x01"))
+        refusal = {"error_code": 58, "error_message": '{"status":"invalid_token"}'}
+        wire.broker(response("SaslAuthenticate", 1, 3, **refusal))
+    finding = found([wire])["sasl-failed"]
+    assert states(finding.text, "OAUTHBEARER failed once", "invalid_token")
+    assert ("the token had expired 60 s before" in finding.text) == (expired > 0)
+    assert ("new token" in finding.advice) == (expired > 0)
 
 
 def session(rest_ns: int, *, lifetime_ms: int = 4000, again: bool = False) -> Finding | None:

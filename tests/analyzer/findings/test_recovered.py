@@ -83,6 +83,20 @@ def test_a_topic_that_never_comes_or_is_gone(answers: list[dict[str, Any]]) -> N
     assert found([asking(*answers)])["unknown-topic"].severity == "warning"
 
 
+@pytest.mark.parametrize(("stays", "topic"), [(6, "orders"), (4, "orders"), (6, "others")])
+def test_a_member_that_looks_up_its_topic_once(stays: int, topic: str) -> None:
+    """kafka-go waits then for partitions that never come."""
+    group = Members()
+    group.join("app", 0, 1, ("app",), topics=(topic,))
+    wire = group.wires["app"]
+    wire.client(request("Metadata", 12, 90)).broker(response("Metadata", 12, 90, **unknown()))
+    group.beat("app", stays, 1)
+    finding = found(group.wires.values()).get("unknown-topic")
+    assert (finding is not None) == (stays > 5 and topic == "orders")
+    if finding is not None:
+        assert states(finding.text, "looked up topic orders once")
+
+
 def fetching(refresh: float, times: int = 5) -> Wire:
     """A reader that is told so many times that the broker is no leader, and asks for metadata after
     so many seconds."""

@@ -36,7 +36,7 @@ BY_HAND = {
     *("client-not-reading", "broker-not-reading", "broker-stopped-sending"),
     *("slow-transfer", "syn-lost"),
     *("handlers-busy", "broker-local-slow", "followers-slow", "network-threads-busy"),
-    *("slow-reader", "likely-refused"),
+    *("slow-reader", "likely-refused", "controller-listener"),
 }
 """Rules that no capture shows: see `test_cut_off`, `test_memberships`, `test_handmade`,
 `test_recovered` and `test_delays`; those of
@@ -49,6 +49,7 @@ CALM = {
     "network-threads-busy": "healthy",
     "slow-reader": "healthy",
     "likely-refused": "java-old",
+    "controller-listener": "java-old",
     "address-differs": "zookeeper-consumers",
     "zookeeper-claims": "zookeeper-consumers",
     "zookeeper-denied": "zookeeper-trouble",

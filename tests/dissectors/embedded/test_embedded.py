@@ -141,6 +141,16 @@ def test_a_newer_version_is_read_as_the_newest_known() -> None:
     assert found.note == "version 9, read as 3, 4 bytes left over"
 
 
+def test_the_layout_of_the_first_version_with_the_number_of_a_later_one() -> None:
+    """kafka-go writes version 1 without owned_partitions."""
+    body = registry.example("ConsumerProtocolSubscription", 0) | {"topics": ["orders"]}
+    data = packed(registry.message("ConsumerProtocolSubscription"), 0, body)
+    found = decode("JoinGroupRequest", "metadata", b"\0\1" + data, Around())
+    assert found is not None
+    assert (found.body["version"], found.body["topics"]) == (1, ["orders"])
+    assert found.note == "version 1, in the layout of version 0"
+
+
 @pytest.mark.parametrize("version", [0, 1, 2])
 @given(st.data())
 @settings(max_examples=30)
