@@ -58,7 +58,7 @@ def map(options: ReadOptions, by: By, brokers: bool) -> int:
             topics.payloads = reading.payloads  # tables hold no records
         count(reading, *((found, topics) if described else (found,)))
         names = reading.capture.context.names
-        shown = AppMap(found.applications(names, by) + (found.brokers(names) if brokers else []))
+        shown = found.map_of(names, by, brokers=brokers)
         with Output(options) as output:
             if described:
                 from kafkascope.analyzer.export.asyncapi import asyncapi, schemas_by_topic

@@ -18,7 +18,7 @@ from kafkascope.analyzer.findings.rules import limit
 from kafkascope.analyzer.findings.view import DetectorInput, Finding, unreadable
 from kafkascope.analyzer.findings.words import listed, spelled
 from kafkascope.analyzer.merging.tables import OTHERS, by_key
-from kafkascope.analyzer.statistics.journeys.model import Application, AppMap, Read, Write
+from kafkascope.analyzer.statistics.journeys.model import Application, Read, Write
 from kafkascope.analyzer.statistics.model import topic_id_in
 from kafkascope.analyzer.text import plural
 
@@ -30,7 +30,7 @@ _SEPARATORS: Final = str.maketrans("._", "--")
 
 def findings(view: DetectorInput) -> Iterator[Finding]:
     """Yield the findings."""
-    shown = AppMap(view.base.map.applications(view.names))
+    shown = view.base.map.map_of(view.names)
     writers, readers = shown.sides()
     topics = {name for name in {**writers, **readers} if not _INTERNAL.fullmatch(name)}
     yield from _shared_groups(shown.applications, view)

@@ -26,7 +26,6 @@ from kafkascope.analyzer.statistics.groups.groups import Groups
 from kafkascope.analyzer.statistics.groups.timeline import Scale, lanes_of, title_of
 from kafkascope.analyzer.statistics.journeys.applications import Applications, edge_lines
 from kafkascope.analyzer.statistics.journeys.drawing import graph_of, map_lines
-from kafkascope.analyzer.statistics.journeys.model import AppMap
 from kafkascope.analyzer.statistics.model import Column, Line
 from kafkascope.analyzer.statistics.producers.producers import Producers
 from kafkascope.analyzer.statistics.rates import Rates
@@ -173,7 +172,7 @@ def _over_time(facts: ReportFacts, times: Times) -> Section:
 
 
 def _map(facts: ReportFacts, times: Times) -> Section:
-    shown = AppMap(facts.findings.base.map.applications(facts.names, facts.by))
+    shown = facts.findings.base.map.map_of(facts.names, facts.by)
     graph = graph_of(shown, LIMITS.mapped_topics)
     title = "Applications and topics"
     joined = (

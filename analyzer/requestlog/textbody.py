@@ -114,6 +114,29 @@ def read_produce(layout: Layout, text: str, at: int) -> tuple[LoggedBody, int, d
     return LoggedBody(body, layout, "", tuple(unknown)), match.end(), sizes
 
 
+def name_partitions(request: LoggedBody, response: LoggedBody) -> LoggedBody:
+    """Return a Produce request with the partitions that its response names: at DEBUG the line has
+    only their number, and a broker answers for exactly those that were sent."""
+    if request.body is None or response.body is None or "topic_data" not in request.unknown:
+        return request
+    data = [
+        {
+            "name": topic["name"],
+            "partition_data": [
+                {"index": each["index"], "records": None} for each in topic["partition_responses"]
+            ],
+        }
+        for topic in response.body["responses"]
+    ]
+    unknown = tuple(path for path in request.unknown if path != "topic_data")
+    return LoggedBody(
+        request.body | {"topic_data": data},
+        request.layout,
+        "",
+        (*unknown, "topic_data.partition_data.records"),
+    )
+
+
 class _Source:
     """One struct of a line, read from left to right."""
 

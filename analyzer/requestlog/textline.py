@@ -32,7 +32,7 @@ from kafkascope.analyzer.requestlog.model import (
     LoggedBody,
 )
 from kafkascope.analyzer.requestlog.scalaline import read_scala
-from kafkascope.analyzer.requestlog.textbody import read_produce, read_text
+from kafkascope.analyzer.requestlog.textbody import name_partitions, read_produce, read_text
 from kafkascope.captures.formats.text import MARKER
 from kafkascope.dissectors.errors import DissectError
 from kafkascope.dissectors.layout import Layout
@@ -71,6 +71,7 @@ _SOFTWARE: Final = re.compile(
     r",clientInformation:ClientInformation\(softwareName=([^,]*), softwareVersion=([^)]*)\)"
 )
 _LAST_FIELDS: Final = (",listener:", ",clientInformation:ClientInformation(softwareName=")
+PRODUCE: Final = 0
 _FORMER_NAMES: Final = {"alterisr": "alterpartition", "electpreferredleaders": "electleaders"}
 
 
@@ -182,6 +183,8 @@ def _bodies(
     if isinstance(layouts, str):
         return request, LoggedBody(None, None, layouts), sizes
     response, _, fetched = _side(layouts[1], text, at)
+    if key == PRODUCE:
+        request = name_partitions(request, response)
     return request, response, sizes | fetched
 
 

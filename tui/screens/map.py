@@ -7,7 +7,7 @@ from typing import Any, Final, get_args
 
 from kafkascope.analyzer.statistics.journeys.applications import Applications
 from kafkascope.analyzer.statistics.journeys.drawing import map_lines
-from kafkascope.analyzer.statistics.journeys.model import AppMap, By
+from kafkascope.analyzer.statistics.journeys.model import By
 from kafkascope.analyzer.statistics.model import Line
 from kafkascope.tui.keys import Key
 from kafkascope.tui.limits import LIMITS
@@ -43,7 +43,7 @@ def _application(board: Board, line: Line) -> Content:
     found: Applications | None = board.statistic("map")
     if found is None:
         return ""
-    shown = AppMap(found.applications(board.names, board.settings["by"]))
+    shown = found.map_of(board.names, board.settings["by"])
     lines = map_lines(shown, board.room[0], line["application"])
     return [[(text, ROLES[style])] for text, style in lines]
 

@@ -62,7 +62,7 @@ class Applications(MapFacts):
     """Edges between clients and topics, and who the clients are."""
 
     NAME = "map"
-    VERSION = 4
+    VERSION = 5
     KEYS = OF_GROUPS | CARRIERS | {INIT_PRODUCER_ID, END_TRANSACTION}
     COLUMNS = columns(
         "application way topic group records bytes (first) (last) peers clients users software "
@@ -75,6 +75,8 @@ class Applications(MapFacts):
         if batch.api_key == PRODUCE:
             for (topic, number, error), parts in batch.parts.items():
                 self._produced(batch, who, (topic, number), error, parts)
+            if batch.exchange.sizeless and not batch.parts:
+                self.clients[who].unnamed += len(batch)
         elif batch.api_key in CARRIERS:
             for (topic, number, _), parts in batch.parts.items():
                 at = topic, number
@@ -155,7 +157,10 @@ class Applications(MapFacts):
         if batch.way == "replica":
             return
         for (topic, _), asks in batch.unanswered.items():
-            stretch(self.reads[(*who, topic)], min(asks)[0], max(asks)[0])
+            edge = self.reads[(*who, topic)]
+            stretch(edge, min(asks)[0], max(asks)[0])
+            # Up to 0.11 lines have no responses.
+            edge.unread += batch.exchange.sizeless
         if rack := batch.request.get("rack_id"):
             self.clients[who].racks.add(rack)
         if batch.api_key == SHARE_FETCH and (group := batch.request.get("group_id")):
@@ -179,6 +184,13 @@ class Applications(MapFacts):
             mine.how |= how
             for topic in topics:
                 mine.topics.add((topic,))
+
+    def map_of(
+        self, names: TopicNames | None = None, by: By = "application", *, brokers: bool = False
+    ) -> AppMap:
+        """Return the map; with `brokers` that replicate."""
+        found = self.applications(names, by) + (self.brokers(names) if brokers else [])
+        return AppMap(found, sum(each.unnamed for each in self.clients.values()))
 
     def applications(
         self, names: TopicNames | None = None, by: By = "application"
@@ -208,7 +220,7 @@ class Applications(MapFacts):
 
     def rows(self, names: TopicNames | None = None, by: By = "application") -> list[Line]:
         """Return one line for each edge."""
-        return edge_lines(AppMap(self.applications(names, by)))
+        return edge_lines(self.map_of(names, by))
 
 
 def edge_lines(shown: AppMap) -> list[Line]:

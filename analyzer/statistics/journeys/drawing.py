@@ -16,6 +16,7 @@ from kafkascope.times import SECOND
 
 UNREAD: Final = "not read in this capture"
 UNWRITTEN: Final = "not written in this capture"
+UNKNOWN: Final = "writers unknown"
 
 
 def count(records: int | None) -> str:
@@ -60,7 +61,8 @@ def graph_of(shown: AppMap, most: int = LIMITS.drawn_topics) -> Graph:
             label, title = f"{edge.group}: {label}", f"{title}, group {edge.group}"
         edges.append(GraphEdge(topic, name, label, edge.bytes or 0, title))
     writers, readers = shown.sides()
-    sides = (writers, "written", UNWRITTEN), (readers, "read", UNREAD)
+    unwritten = UNKNOWN if shown.unnamed_requests else UNWRITTEN
+    sides = (writers, "written", unwritten), (readers, "read", UNREAD)
     for name in topics:
         amounts = [
             f"{count(_sum(edge.records for _, edge in side[name]))} {verb}"
@@ -103,6 +105,7 @@ def map_lines(
     application (or `only` one), and for each of its topics who is on the other side."""
     (writers, readers), span_ns = shown.sides(), shown.span_ns
     room = max((columns_taken(safe(name)) for name in {**writers, **readers}), default=0)
+    unwritten = UNKNOWN if shown.unnamed_requests else UNWRITTEN
     chosen = [each for each in shown.applications if only in (None, each.name)]
     for number, each in enumerate(chosen):
         if number:
@@ -121,7 +124,7 @@ def map_lines(
             else:
                 names = [safe(writer.name) for writer, _ in writers.get(edge.topic, ())]
                 group = f"group {safe(edge.group)}" if edge.group else "no group"
-                other = f"{group}  <- {', '.join(dict.fromkeys(names)) or UNWRITTEN}"
+                other = f"{group}  <- {', '.join(dict.fromkeys(names)) or unwritten}"
             yield from _row(edge, min(room, LIMITS.topic_columns), span_ns, other, width)
 
 

@@ -54,6 +54,8 @@ class Membership(Measures):
 class ClientFacts(Measures):
     """What else is known of a client."""
 
+    unnamed: int = total()
+    """Produce requests of which a request log does not have the topics."""
     racks: Names = whole(Names)
     transactional_ids: Names = whole(Names)
 

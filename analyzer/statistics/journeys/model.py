@@ -61,6 +61,9 @@ class AppMap(NamedTuple):
     """Applications with their topics."""
 
     applications: Sequence[Application]
+    unnamed_requests: int = 0
+    """Produce requests without topics: those of request logs up to 0.11, and with acks=0 up to 2.7.
+    Their writers are missing."""
 
     def edges(self) -> Iterator[tuple[Application, Write | Read]]:
         """Yield the edges, those to topics before those from topics in each application."""

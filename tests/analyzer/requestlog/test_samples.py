@@ -90,7 +90,21 @@ def test_bodies_are_those_of_the_capture(name: str) -> None:
             logged: LoggedBody = getattr(request, side)
             if side in row:
                 body = without(logged.body, set(logged.unknown))
-                assert jsonform.loads(jsonform.dumps(body)) == row[side]
+                expected = row[side]
+                if row["api"] == "produce" and "topic_data" in set(body) - set(row[side]):
+                    # At DEBUG the partitions of a text form are those of its response.
+                    expected = {"topic_data": _partitions(row["response"]), **expected}
+                assert jsonform.loads(jsonform.dumps(body)) == expected
+
+
+def _partitions(response: Any) -> list[dict[str, Any]]:
+    return [
+        {
+            "name": topic["name"],
+            "partition_data": [{"index": each["index"]} for each in topic["partition_responses"]],
+        }
+        for topic in response["responses"]
+    ]
 
 
 @pytest.mark.parametrize("name", FILES)

@@ -145,6 +145,25 @@ def test_produce_has_no_topics_at_debug() -> None:
     assert found.request.unknown == ("transactional_id", "topic_data")
 
 
+def test_a_response_names_the_partitions_of_a_produce_at_debug() -> None:
+    answered = "base_offset=4,log_append_time=-1,log_start_offset=0"
+    answered = f"{{partition=2,error_code=0,{answered}}},{{partition=0,error_code=10,{answered}}}"
+    found = parsed(
+        "PRODUCE",
+        5,
+        "{acks=-1,timeout=30000,numPartitions=2}",
+        f"{{responses=[{{topic=a,partition_responses=[{answered}]}}],throttle_time_ms=0}}",
+    )
+    assert found.request.body is not None
+    assert found.request.body["topic_data"] == [
+        {
+            "name": "a",
+            "partition_data": [{"index": 2, "records": None}, {"index": 0, "records": None}],
+        }
+    ]
+    assert found.request.unknown == ("transactional_id", "topic_data.partition_data.records")
+
+
 def test_produce_has_sizes_at_trace() -> None:
     found = parsed("PRODUCE", 2, "{acks=1,timeout=3,partitionSizes=[a-b-0=9,c-1=8,a-b-2=7]}")
     assert found.record_sizes == {("a-b", 0): 9, ("c", 1): 8, ("a-b", 2): 7}
