@@ -269,6 +269,11 @@ def _unquoted(text: bytes, at: int) -> bytes:
     """Return the message at `at`, without the quoting of logfmt or CSV around it."""
     if text.startswith(b'{""', at + len(MARKER)):
         return text[at:].replace(b'""', b'"')
+    if text.startswith(b'{\\"', at + len(MARKER)):  # log4j's %enc{%m}{JSON} without quotes
+        end = text.rfind(b"}") + 1
+        with suppress(ValueError):
+            message = json.loads(b'"' + text[at:end] + b'"')
+            return str(message).encode("utf-8", "surrogateescape")
     if text[at - 1 : at] == b'"':
         with suppress(ValueError):
             quoted = text[at - 1 :].decode("utf-8", "surrogateescape")

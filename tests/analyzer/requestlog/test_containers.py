@@ -123,6 +123,12 @@ def ecs(**more: Any) -> bytes:
             "",
         ),
         (
+            f"2026-11-28 18:18:52.136 debug msg={json.dumps(MESSAGE)[1:-1]} logger=x\n".encode(),
+            "2026-11-28 18:18:52.136",
+            "DEBUG",
+            "",
+        ),
+        (
             f"DEBUG  [2026-11-28T18:18:52,136+0530] kafka.request.logger - {MESSAGE}\n".encode(),
             "2026-11-28T18:18:52,136+0530",
             "DEBUG",
