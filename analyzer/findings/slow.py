@@ -25,7 +25,7 @@ from kafkascope.analyzer.findings.counting import (
     total,
     whole,
 )
-from kafkascope.analyzer.findings.filters import among
+from kafkascope.analyzer.findings.filters import all_of, among
 from kafkascope.analyzer.findings.followers import (
     MINUTE,
     SLOT,
@@ -48,6 +48,10 @@ QUICK: Final = frozenset({0, 1, 2, 3, 8, 9, 10, 12, 18, 22, 23, 24, 25, 68, 76, 
 looking up, heartbeats. Others change the cluster, or wait for logs of transactions to be loaded."""
 # Long polls that may be under way on a connection: clients have one.
 IN_FLIGHT: Final = 8
+REPLICATED: Final = frozenset(
+    {"Produce", "OffsetCommit", "TxnOffsetCommit", "InitProducerId", "AddPartitionsToTxn", "EndTxn"}
+)
+"""APIs that wait for followers: of the topic, or of the one that the coordinator writes."""
 GIVEN_UP: Final = "given up"
 """The kind of the event of a request whose connection its client closed."""
 
@@ -174,51 +178,78 @@ class Slowness(Counts):
         waiting: dict[str, list[Waiting]] = defaultdict(list)
         for (*who, broker), given_up in self.given_up.items():
             waiting[broker] += _waiting(who, given_up.events)
-        for (api, *who, broker), slow in self.slow.items():
-            times, client = usual.get((api, *who, broker)), view.client(*who)
-            found = [event for event in slow.events if not _behind(event, polls)]
-            count = slow.count - (len(slow.events) - len(found))
+        own = {
+            key: [event for event in slow.events if not _behind(event, polls)]
+            for key, slow in self.slow.items()
+        }
+        for (_, *who, broker), found in own.items():
             waiting[broker] += _waiting(who, found)
-            served = [_served(event) for event in found if "server" in event.about]
-            if not found or times is None or not _worth(found, view.is_broker(*who)):
-                continue
-            latencies = [event.about["latency"] for event in found]
-            shortest, longest = duration(min(latencies)), duration(max(latencies))
-            span = longest if shortest == longest else f"{shortest} to {longest}"
-            # Long polls may take longer, and are none of these.
-            least = min(event.about["excess"] for event in found)
-            waits = any(event.about["excess"] < event.about["latency"] for event in found)
-            beyond = f", at least {duration(least)} more than the requested wait" if waits else ""
-            median = f" (median excess {duration(times.beyond_wait.percentile(0.5))})"
-            there = ""
-            median = median if count < times.latency.count else ""
-            if len(served) == len(found):
-                there = (
-                    f", {duration(sorted(served)[len(served) // 2])} of it at the broker (median)"
-                )
-            if api == "Produce":
-                there += idle_followers(self.fetching, found)
-            mild = count < limit("slow.count") or view.is_broker(*who)
-            yield view.finding(
-                "slow-answers",
-                f"{count:,} of {plural(times.latency.count, f'{api} request')} from {client} to "
-                f"{broker} took {span}{beyond}{median}{there}",
-                _filter(least, found),
-                Occurrences.of(found),
-                client=client,
-                api=api,
-                broker=broker,
-                count=count,
-                number=found[0].number,
-                severity="note" if mild else None,
-            )
-        for group in _together(
+        groups = _together(
             pause
             for broker, requests in sorted(waiting.items())
             for pause in _pauses(broker, requests, partial(self._slots_of, broker))
-        ):
+        )
+        pauses = [pause for group in groups for pause in group]
+        for (api, *who, broker), found in own.items():
+            key, times = (api, *who, broker), usual.get((api, *who, broker))
+            dropped = self.slow[key].count - len(self.slow[key].events)
+            # Those of a pause follow from it, the others have a cause of their own.
+            paused, others = list[Event](), list[Event]()
+            for event in found:
+                (paused if _in_pause(event, pauses) else others).append(event)
+            numbers = sorted(event.number for event in paused)[: LIMITS.paused_requests]
+            which = among("number", numbers) if paused and others else ""
+            for some, more, where in (
+                (others, dropped, which and f"not ({which})"),
+                (paused, 0 if others else dropped, which),
+            ):
+                if some and times is not None and _worth(some, view.is_broker(*who)):
+                    yield self._slow(view, key, times, some, len(some) + more, where)
+        for group in groups:
             yield _paused(group, waiting, view)
         yield from _far(view)
+
+    def _slow(
+        self,
+        view: DetectorInput,
+        key: tuple[Any, ...],
+        times: Any,
+        found: list[Event],
+        count: int,
+        where: str,
+    ) -> Finding:
+        """Return the finding about slow answers of an API from a broker to a client. `where`: what
+        selects them among those of other causes."""
+        (api, *who, broker), client = key, view.client(*key[1:-1])
+        served = [_served(event) for event in found if "server" in event.about]
+        latencies = [event.about["latency"] for event in found]
+        shortest, longest = duration(min(latencies)), duration(max(latencies))
+        span = longest if shortest == longest else f"{shortest} to {longest}"
+        # Long polls may take longer, and are none of these.
+        least = min(event.about["excess"] for event in found)
+        waits = any(event.about["excess"] < event.about["latency"] for event in found)
+        beyond = f", at least {duration(least)} more than the requested wait" if waits else ""
+        median = f" (median excess {duration(times.beyond_wait.percentile(0.5))})"
+        there = ""
+        median = median if count < times.latency.count else ""
+        if len(served) == len(found):
+            there = f", {duration(sorted(served)[len(served) // 2])} of it at the broker (median)"
+        if api in REPLICATED:
+            there += idle_followers(self.fetching, found)
+        mild = count < limit("slow.count") or view.is_broker(*who)
+        return view.finding(
+            "slow-answers",
+            f"{count:,} of {plural(times.latency.count, f'{api} request')} from {client} to "
+            f"{broker} took {span}{beyond}{median}{there}",
+            all_of(_filter(least, found), where),
+            Occurrences.of(found),
+            client=client,
+            api=api,
+            broker=broker,
+            count=count,
+            number=found[0].number,
+            severity="note" if mild else None,
+        )
 
     def _slots_of(self, broker: str, minute: int) -> int | None:
         """Return the slots of a minute with an answer; None where that is not known."""
@@ -331,6 +362,16 @@ def _behind(event: Event, polls: dict[Any, list[Event]]) -> bool:
 
 
 # --- pauses
+
+
+def _in_pause(event: Event, pauses: Iterable[Pause]) -> bool:
+    """Return whether a pause of any broker took most of an answer's excess: leaders wait for
+    followers that stand still."""
+    end, excess = event.time_ns + event.about["latency"], event.about["excess"]
+    return any(
+        2 * (min(end, pause.end_ns) - max(event.time_ns, pause.begin_ns)) > excess
+        for pause in pauses
+    )
 
 
 def _pauses(

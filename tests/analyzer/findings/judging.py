@@ -49,7 +49,21 @@ def found_in(
     limits: FindingLimits = LIMITS,
 ) -> dict[str, Finding]:
     """Rule -> finding, of these rules or of all; every evidence filter is tried."""
-    events = list(events)
+    every = _every(list(events), *rules, payloads=payloads, limits=limits)
+    return {finding.name: finding for finding in every}
+
+
+def every(wires: Iterable[Wire], *rules: str) -> list[Finding]:
+    """All findings of these rules, causes before their consequences."""
+    return _every(sorted((event for wire in wires for event in wire.events), key=time_of), *rules)
+
+
+def _every(
+    events: list[StreamEvent],
+    *rules: str,
+    payloads: Payloads | None = None,
+    limits: FindingLimits = LIMITS,
+) -> list[Finding]:
     findings = Findings(only=rules or None, payloads=payloads, limits=limits)
     context = Context()
     for event in events:
@@ -58,8 +72,8 @@ def found_in(
     pairs = [(row_of(each, context.names), each) for each in told(events, context)]
     for row, exchange in pairs:
         findings.add(ExchangeBatch.of(row, exchange))
-    out = {finding.name: finding for finding in findings.reported(context.names)}
-    for finding in out.values():
+    out = findings.reported(context.names)
+    for finding in out:
         selects = compile_filter(finding.filter)
         # What is about connections that came to none has no exchanges.
         assert finding.connects or any(selects(*pair) for pair in pairs), finding

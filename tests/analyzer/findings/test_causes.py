@@ -172,6 +172,14 @@ def test_what_clients_try_at_an_ensemble_without_a_leader_follows_from_its_loss(
     assert all(down.id in each.because for each in effects)
 
 
+def test_what_was_slow_long_before_a_broker_stopped_has_another_cause() -> None:
+    down = finding("broker-down", ORDERS, first=60, last=66)
+    early, late = (finding("slow-answers", ORDERS, first=first) for first in (40, 58))
+    moved = finding("leader-moved", ORDERS, first=40)
+    found = linked([down, early, late, moved])
+    assert [bool(each.because) for each in found] == [False, False, True, True]
+
+
 def test_an_old_client_that_never_asks_for_versions_is_one_cause() -> None:
     old, silent = finding("breaks-on-upgrade", ORDERS), finding("no-api-versions", ORDERS, first=-9)
     assert folded(linked([silent, old])) == [Cause(old, (linked([old, silent])[1],))]

@@ -122,6 +122,7 @@ COMPARED = {
     "delays: 2 * delay.asking < delay.count",
     "delays: 2 * path >= excess",
     "slow: 2 * served < excess",
+    "slow: 2 * (min(end, pause.end_ns) - max(event.time_ns, pause.begin_ns)) > excess",
     "followers: 2 * count >= last - first",
     "sizes: latency * 2 < wait_ms * MS",
     "sizes: early.count * 2 > traffic.count",

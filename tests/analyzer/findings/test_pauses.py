@@ -5,7 +5,7 @@ from __future__ import annotations
 from kafkascope.analyzer.findings import Finding
 from kafkascope.analyzer.findings.counting import Event, Keyed
 from kafkascope.analyzer.findings.followers import SLOT, Slots, idle_followers
-from tests.analyzer.findings.judging import found, states
+from tests.analyzer.findings.judging import every, found, states
 from tests.kit.wire import MS, SECOND, Wire, request, response
 
 
@@ -41,6 +41,30 @@ def test_several_wait_for_the_same_moment() -> None:
     assert finding.last_ns is not None
     assert finding.first_ns is not None
     assert abs(finding.last_ns - finding.first_ns - 3 * SECOND) < SECOND // 10
+
+
+def test_slow_answers_outside_of_a_pause_are_a_finding_of_their_own() -> None:
+    wires = []
+    for number in range(1, 3):
+        wire = Wire(number=number)
+        wire.connection.a = wire.connection.a._replace(port=50_000 + number)
+        start = wire.time_ns
+        for correlation, (begin, end) in enumerate(((0, 1200), (1500, 2600), (9000, 14_000)), 1):
+            wire.time_ns = start + begin * MS + number
+            wire.client(request("Metadata", 8, correlation, "app"))
+            wire.time_ns = start + end * MS + number * (5 if begin == 9000 else 40) * MS
+            wire.broker(response("Metadata", 8, correlation))
+        wires.append(wire)
+    lone = Wire(number=3)
+    lone.connection.a = lone.connection.a._replace(port=50_003)
+    for at in range(0, 8000, 100):
+        asks(lone, at, lone.time_ns + 50 * MS, lone.time_ns + 50 * MS)
+    slow = every([*wires, lone], "slow-answers", "broker-paused")
+    assert [(each.name, each.count, bool(each.because)) for each in slow] == [
+        ("slow-answers", 4, False),
+        ("broker-paused", 2, False),
+        ("slow-answers", 2, True),
+    ]
 
 
 def test_a_broker_that_answers_others_meanwhile() -> None:
