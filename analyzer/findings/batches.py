@@ -12,6 +12,7 @@ from kafkascope.analyzer.findings.filters import all_of, among
 from kafkascope.analyzer.findings.framing import is_damaged, swallowed
 from kafkascope.analyzer.findings.limits import LIMITS
 from kafkascope.analyzer.findings.rules import MS, limit
+from kafkascope.analyzer.findings.versions import offered, offers
 from kafkascope.analyzer.findings.view import Client, Counts, DetectorInput, Exchange, Finding, Row
 from kafkascope.analyzer.findings.words import duration, listed, plural
 from kafkascope.analyzer.identity import client_of
@@ -90,6 +91,8 @@ class Batches(Counts):
     def findings(self, view: DetectorInput) -> Iterator[Finding]:
         for (kind, api, topic, *who), seen in self.seen.items():
             client = view.client(*who)
+            if kind == "old" and not _offers_record_batches(view, client, str(api)):
+                continue
             what = plural(seen.count, f"{api} exchange")
             name, case, text = "batch-old-format", "", "in the format from before Kafka 0.11"
             if kind == "damaged":
@@ -129,6 +132,17 @@ class Batches(Counts):
                 severity="error" if refuses else "note" if software else "warning",
                 about={"broker": str(broker)},
             )
+
+
+def _offers_record_batches(view: DetectorInput, client: Client, api: str) -> bool:
+    """Return whether the client has a choice: brokers before 0.11 have no newer format. Their
+    replicas send no ApiVersions, so that what other clients were offered counts."""
+    least = MAGICS[CARRIES[api]][RECORD_BATCH].low
+    offer = offered(view, *client.key, api)
+    if offer is not None:
+        return offer.last >= least
+    known = [each.last for (*_, name), each in offers(view).items() if name == api]
+    return not known or max(known) >= least
 
 
 def _with_batches(api: Any, version: str) -> str:

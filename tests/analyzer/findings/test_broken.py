@@ -241,6 +241,17 @@ def produced(version: int, records: bytes) -> Wire:
     return wire.broker(response("Produce", version, 1)).close("client")
 
 
+@pytest.mark.parametrize(("newest", "old"), [(3, False), (4, True)])
+def test_brokers_without_record_batches_leave_no_choice(newest: int, old: bool) -> None:
+    """Neither to clients that ask for versions, nor to replicas, which do not."""
+    asking, silent = Wire(), fetched(3, RECORDS[1])
+    silent.connection.number = 2
+    asking.client(request("ApiVersions", 0, 1, "other"))
+    keys = [{"api_key": 1, "min_version": 0, "max_version": newest}]
+    asking.broker(response("ApiVersions", 0, 1, error_code=0, api_keys=keys))
+    assert ("batch-old-format" in found([asking, silent])) is old
+
+
 @pytest.mark.parametrize(
     ("version", "magic", "wrong"),
     [
