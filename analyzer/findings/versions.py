@@ -130,15 +130,18 @@ def _controllers(usage: Usage, view: DetectorInput) -> list[Finding]:
 
 
 def _stopped(usage: Usage, view: DetectorInput) -> Iterator[Finding]:
-    count = usage.stopped
+    count, api, why = usage.stopped, "ApiVersions", "a version that it lacks) or its login"
+    if not count and any(each.first >= FETCH_OF_4 for each in _fetches(view)):
+        # Clients from before ApiVersions look up topics first, which brokers of 4.x still answer.
+        count, api, why = usage.looked_up, "Metadata", "a version that it lacks)"
     if not count:
         return
     client = view.client(*usage.identity.key)
     yield view.finding(
         "likely-refused",
-        f"{client} sent ApiVersions on {plural(count, 'connection')} and nothing behind it: the "
-        "broker likely refuses its next request (a version that it lacks) or its login",
-        "api == ApiVersions",
+        f"{client} sent {api} on {plural(count, 'connection')} and nothing behind it: the "
+        f"broker likely refuses its next request ({why}",
+        f"api == {api}",
         client=client,
         count=count,
         span=(usage.total.first_ns, usage.total.last_ns),
@@ -209,6 +212,8 @@ def _refused(
         has = f" without an error, as Kafka {gone} and later do"
         if first is not None:
             has += f"; they support v{first_taken(name, first.low)} and later"
+    if span and span.first == span.last:
+        has = f"; it supports v{span.first}"
     if inside:
         has += ", so a feature that the request needs is disabled"
     what = "closed the connection" if closed else "answered UNSUPPORTED_VERSION"
@@ -219,6 +224,7 @@ def _refused(
         + ("lost" if closed else "error.top == UNSUPPORTED_VERSION"),
         seen,
         client=client,
+        case="disabled" if inside else "",
         about={"api": name},
     )
 
@@ -334,6 +340,12 @@ def offered(view: DetectorInput, client_id: Any, host: Any, api: Any) -> Offer |
     """Return what brokers offered to a client for an API; None when it sent no ApiVersions, or the
     capture does not show it."""
     return offers(view).get((str(client_id or ""), str(host), str(api)))
+
+
+@DetectorInput.once
+def _fetches(view: DetectorInput) -> list[Offer]:
+    """Return what brokers offered for Fetch to anybody."""
+    return [offer for (_, _, api), offer in offers(view).items() if api == "Fetch"]
 
 
 @DetectorInput.once

@@ -99,6 +99,14 @@ class Usage:
         return count if many and count >= limit("refused.connections") else 0
 
     @property
+    def looked_up(self) -> int:
+        """Connections of a client of which a request log has Metadata and nothing else at all, as
+        of one without ApiVersions whose next request the broker refuses; 0 where they are few."""
+        count = len(self.total.connections) if self.total.logged else 0
+        alone = self.versions.keys() == {"Metadata"}
+        return count if alone and count >= limit("refused.connections") else 0
+
+    @property
     def negotiates(self) -> bool | None:
         """Whether it sends ApiVersions; None when the beginning of its connections was not seen."""
         if "ApiVersions" in self.versions:

@@ -111,6 +111,17 @@ def refused(count: int, others: int) -> list[Completed]:
     return lone + more
 
 
+def looked_up(count: int) -> list[Completed]:
+    """Connections with Metadata alone of a client that sends no ApiVersions, to a broker that
+    offers the versions of 4.0 to another one."""
+    lone = [completed(METADATA, number, 1) for number in range(count)]
+    asking = completed(API_VERSIONS, 9, 1)._replace(client_id="other")
+    body = asking.response.body
+    assert body is not None
+    body["api_keys"] = [{"api_key": 1, "min_version": 4, "max_version": 17}]
+    return [*lone, asking]
+
+
 STAGES: dict[str, tuple[int | None, str, str, int]] = {
     "handlers-busy": (None, "request_queue_ns", "stage.queue", 100 * MS),
     "network-threads-busy": (None, "response_queue_ns", "stage.queue", 100 * MS),
@@ -154,5 +165,6 @@ SIDES |= {
     ("likely-refused", "refused.connections"): _side(
         "likely-refused", lambda n: refused(n, 0), 2, 3
     ),
+    ("likely-refused", "refused.connections", "lookups"): _side("likely-refused", looked_up, 2, 3),
     ("likely-refused", "refused.share"): _side("likely-refused", lambda n: refused(50, n), 51, 50),
 }
