@@ -127,7 +127,10 @@ def listed(inputs: Iterable[str]) -> list[str]:
 def _local(text: str) -> list[str]:
     path = Path(text)
     if path.is_dir():
-        captures = _captures(sorted(str(file) for file in path.iterdir() if file.is_file()))
+        captures = _captures_in(path)
+        if not captures:  # as `open_inputs` does
+            below = sorted(each for each in path.iterdir() if each.is_dir())
+            captures = [name for each in below for name in _captures_in(each)]
         if not captures:
             raise NotACapture(f"{text} is a folder without captures")
         return captures
@@ -148,6 +151,10 @@ def _local(text: str) -> list[str]:
 def absolute(name: str) -> str:
     """Return a name that is valid in another working directory, such as a worker's."""
     return name if "://" in name else str(Path(name).absolute())
+
+
+def _captures_in(path: Path) -> list[str]:
+    return _captures(sorted(str(file) for file in path.iterdir() if file.is_file()))
 
 
 def _captures(names: list[str]) -> list[str]:

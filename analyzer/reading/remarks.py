@@ -244,6 +244,7 @@ def remarks(capture: OpenInput, *, verbose: bool, tls: bool = True) -> Iterator[
     if capture.source.order is not None:
         yield from copies(capture.source.order, capture.source.names)
     yield from dict.fromkeys(capture.source.restored)
+    yield from (f"{name} is empty" for name in capture.source.empty)
     if capture.logs is not None:
         yield from capture.logs.remarks()
     if statistics.translated:

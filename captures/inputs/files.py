@@ -122,6 +122,8 @@ class Source:
         `streams.relayed`."""
         self.unsorted: set[int] = set()
         """Files that were read as streams."""
+        self.empty: list[str] = []
+        """Inputs that hold nothing, and are left out."""
         self.restored: list[str] = []
         """Sentences about what a terminal had changed, and was undone."""
         self.places: PacketPlaces | None = None

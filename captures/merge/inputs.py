@@ -43,7 +43,14 @@ def open_inputs(paths: Iterable[str | os.PathLike[str]], *, spool: Spool | None 
     if names.count(STDIN) > 1:
         raise NotACapture("standard input can be read only once")
     regular = [name for name in names if is_regular(name)]
-    texts = [name for name in regular if isinstance(format_of(head_of(name)[0], 0, name), Text)]
+    heads = {name: head_of(name)[0] for name in regular}
+    # The request log of a broker is empty until its level is changed, and so is one that was just
+    # rotated.
+    empty = [name for name in regular if not heads[name]]
+    if len(empty) < len(names):
+        names = [name for name in names if heads.get(name, b"?")]
+        regular = [name for name in regular if heads[name]]
+    texts = [name for name in regular if isinstance(format_of(heads[name], 0, name), Text)]
     size = sum(os.path.getsize(name) for name in regular)  # noqa: PTH202
     order, secrets = None, []
     known_texts = frozenset(texts)
@@ -61,6 +68,7 @@ def open_inputs(paths: Iterable[str | os.PathLike[str]], *, spool: Spool | None 
     source.texts |= dict.fromkeys(range(len(names), len(source.names)), True)
     source.texts |= {index: False for index, name in enumerate(names) if name in regular}
     source.secrets += secrets
+    source.empty += empty
     source.size = size
     return source
 
@@ -97,12 +105,20 @@ def order_of(names: list[str], sketches: list[Sketch], open_: Open | None = None
 
 
 def _folder(path: str) -> list[str]:
-    """Return the captures in a folder, without those in folders below it."""
+    """Return the captures in a folder; where it has none, those of the folders in it: request logs
+    of several brokers have one name."""
     try:
-        names = sorted(entry.path for entry in os.scandir(path) if entry.is_file())
+        found = _captures(path)
+        if not found:
+            below = sorted(entry.path for entry in os.scandir(path) if entry.is_dir())
+            found = [name for each in below for name in _captures(each)]
     except OSError as error:
         raise unreadable(path, error) from None
-    found = [name for name in names if is_capture(head := head_of(name)[0]) or is_log(head)]
     if not found:
         raise NotACapture(f"{path} is a folder without captures")
     return found
+
+
+def _captures(path: str) -> list[str]:
+    names = sorted(entry.path for entry in os.scandir(path) if entry.is_file())
+    return [name for name in names if is_capture(head := head_of(name)[0]) or is_log(head)]

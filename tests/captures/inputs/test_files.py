@@ -106,6 +106,24 @@ def test_what_cannot_be_read_gets_one_sentence(tmp_path: Path) -> None:
     assert refusal() == "no input"
 
 
+def test_files_without_a_byte_beside_others_are_left_out(tmp_path: Path) -> None:
+    (tmp_path / "a").touch()
+    (tmp_path / "b").write_bytes(WHOLE.pcap())
+    with open_inputs([tmp_path / "a", tmp_path / "b"]) as source:
+        assert bytes_of(streams(source)) == EXPECTED
+        assert source.empty == [str(tmp_path / "a")]
+    assert refusal(tmp_path / "a", tmp_path / "a").endswith("is empty")
+
+
+def test_a_folder_without_files_has_those_of_its_folders(tmp_path: Path) -> None:
+    for number in (1, 2):
+        below = tmp_path / f"broker-{number}" / "old"
+        below.mkdir(parents=True)
+        (below / "deeper").write_bytes(WHOLE.pcap())
+        (below.parent / "log").write_bytes(WHOLE.pcap())
+    assert open_inputs([tmp_path]).names == [str(tmp_path / f"broker-{n}" / "log") for n in (1, 2)]
+
+
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may read everything")
 def test_a_file_without_permission(tmp_path: Path) -> None:
     path = tmp_path / "secret.pcap"
