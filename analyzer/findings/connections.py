@@ -45,7 +45,9 @@ def findings(view: DetectorInput) -> Iterator[Finding]:
         )
         text, severity = f"The capture lacks {size(missing)} of {of}", "note" if outside else None
         yield _of("capture-gaps", text, gaps, view, severity=severity, case=view.gap_cause)
-    there = [line for line in with_requests(lines) if line["connection"] in middle]
+    # Connections that only a request log has come also after the capture.
+    packets = [line for line in with_requests(lines) if line["client_bytes"] is not None]
+    there = [line for line in packets if line["connection"] in middle]
     if there:
         text = f"{plural(len(there), 'connection')} began before the capture started"
         yield _of("capture-midstream", text, there, view)

@@ -33,6 +33,9 @@ class Large(Occurrences):
     """Requests that were too large."""
 
     bytes: int | None = most()
+    """Of a message; None where only request logs have it."""
+    records: int | None = most()
+    """Bytes of the records of a request, as a request log tells them."""
     arrived: int | None = most()
     """Bytes of a message that came before its connection was closed."""
     ended_ns: int | None = most()
@@ -72,9 +75,9 @@ class Sizes(Counts):
         if row.errors and row.api == "Produce":
             for error in row.errors:
                 if error.code in TOO_LARGE:
-                    self._see(row, error.code, topic_key(error.topic, error.topic_id))
+                    self._see(row, exchange, error.code, topic_key(error.topic, error.topic_id))
         elif row.state == "lost" and (row.request_bytes or 0) > limit("large.frame"):
-            self._see(row, 0, None)
+            self._see(row, exchange, 0, None)
         elif row.state == "lost" and exchange.ended_ns is not None:
             self._see_cut(row, exchange)
 
@@ -103,21 +106,26 @@ class Sizes(Counts):
         if wait_ms >= limit("fetches.waits") and latency * 2 < wait_ms * MS:
             self.early[(*client_of(row), row.broker_address)].take(count=1, wait_ms=wait_ms)
 
-    def _see(self, row: Row, code: int, topic: str | None) -> None:
+    def _see(self, row: Row, exchange: Exchange, code: int, topic: str | None) -> None:
         large = self.large[(*client_of(row), row.api, code, topic)]
         large.see(row)
-        large.take(bytes=row.request_bytes or 0)
+        sizes = exchange.logged.record_sizes if exchange.logged is not None else {}
+        large.take(bytes=row.request_bytes, records=sum(sizes.values()) or None)
 
     def findings(self, view: DetectorInput) -> Iterator[Finding]:
         for (*who, api, code, topic), large in self.large.items():
             client, most = view.client(*who), size(large.bytes)
             if code:
+                largest = ""
+                if large.bytes is not None:
+                    largest = f"; largest request: {most}"
+                elif large.records is not None:
+                    largest = f"; most bytes of records in a request: {size(large.records)}"
                 was = "was" if large.count == 1 else "were"
                 yield view.finding(
                     "message-too-large",
                     f"{plural(large.count, 'batch', 'batches')} from {client} for topic "
-                    f"{view.topic(topic)} {was} refused with {error_name(code)}; largest request: "
-                    f"{most}",
+                    f"{view.topic(topic)} {was} refused with {error_name(code)}{largest}",
                     all_of(api_is(api), f"error == {code}"),
                     large,
                     client=client,

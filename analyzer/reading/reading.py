@@ -67,6 +67,13 @@ if TYPE_CHECKING:
 RowAndExchange: TypeAlias = tuple[Row, Exchange]
 
 SHOWN_PROBLEMS: Final = 5
+UNLOGGED: Final = {
+    "records": "contents of records",
+    "records of this choice": "contents of records",
+    "record schemas": "contents of records",
+    "messages": "sizes of messages",
+}
+"""What a table lacks -> what no line of a request log has."""
 # Bytes of input from which on frames may be large: a copy of one of 17 MB that goes leaves a hole
 # in the heap that nothing else fits in, 20 MB of 295. Smaller inputs do without, for it imports
 # ctypes, 4 ms.
@@ -464,8 +471,12 @@ class Reading:
             yield from self._when()
             return
         where = "this capture" if not selects else f"the {plural(self._shown, 'matching exchange')}"
+        only_logs = self.capture.logs is not None and not self.capture.source.statistics.packets
         for things in self._empty:
-            yield f"no {things} in {where}"
+            if only_logs and things in UNLOGGED:
+                yield f"request logs do not show {UNLOGGED[things]} (docs/requestlog.md)"
+            else:
+                yield f"no {things} in {where}"
 
     def _when(self) -> Iterator[str]:
         """Yield when the packets were captured, where a time range has none of them: `--from` and

@@ -25,7 +25,7 @@ from kafkascope.analyzer.requestlog.times import LogClock
 from kafkascope.analyzer.text import plural
 from kafkascope.captures.errors import CaptureError
 from kafkascope.captures.inputs.opening import open_stream, spoken
-from kafkascope.times import zone_named
+from kafkascope.times import SECOND, zone_named
 
 if TYPE_CHECKING:
     from kafkascope.analyzer.conversation.context import Context
@@ -66,7 +66,8 @@ class LogReader:
         self._source, self._first_file = source, first_file
         self._zone = zone_named(zone) if zone else None
         self._latest_ns = 0
-        self._seen: dict[tuple[object, ...], None] = {}
+        self._seen: dict[tuple[object, ...], list[tuple[int, set[int]]]] = {}
+        """Time and inputs of each line of late."""
 
     @property
     def settled_ns(self) -> int:
@@ -82,7 +83,7 @@ class LogReader:
             return
         some: list[LoggedLine] = []
         for file, entry in self._merged(files):
-            if not self._is_copy(entry[1]):
+            if not self._is_copy(file, entry[1]):
                 some.append(self._taken(file, entry))
             if len(some) >= TOGETHER:
                 yield some
@@ -116,15 +117,21 @@ class LogReader:
         self.without_responses |= entry[1].response.gap == NO_RESPONSES
         return self.connections.take(self._first_file + file, *entry)
 
-    def _is_copy(self, completed: Completed) -> bool:
+    def _is_copy(self, file: int, completed: Completed) -> bool:
+        # A broker that logs to a file and to standard output may have two patterns: one of them
+        # with whole seconds, or with microseconds.
         about = (
-            *(completed.connection, completed.correlation_id, completed.api_key),
-            *(completed.written_ns, completed.total_ns),
+            *(completed.connection, completed.correlation_id),
+            *(completed.api_key, completed.total_ns),
         )
-        if about in self._seen:
-            self.copies += 1
-            return True
-        self._seen[about] = None
+        written_ns, before = completed.written_ns, self._seen.get(about, [])
+        for time_ns, files in before:
+            if file not in files and written_ns - time_ns < SECOND:
+                files.add(file)
+                self.copies += 1
+                return True
+        recent = [each for each in before if written_ns - each[0] < SECOND]
+        self._seen[about] = [*recent, (written_ns, {file})]
         if len(self._seen) > LIMITS.remembered_lines:
             del self._seen[next(iter(self._seen))]
         return False

@@ -315,6 +315,8 @@ class Cluster(Accumulator):
             if judged.best(node) not in ("no", "unknown") or host == node[2]
         }
         known |= {(plain(key[3]), key[4]) for key, _ in self._registered.items()}
+        # Where no response names any broker, as in request logs up to 0.11, that says nothing.
+        remark = "never advertised: a bootstrap address, or a listener for others"
         for (host, port), (contact, attempts) in sorted(used.items()):
             if (plain(host), port) in known or not contact.exchanges:
                 continue
@@ -328,7 +330,7 @@ class Cluster(Accumulator):
                 "requests": contact.exchanges,
                 "first": contact.first_ns,
                 "last": contact.last_ns,
-                "remarks": ["never advertised: a bootstrap address, or a listener for others"],
+                "remarks": [remark] if known else [],
             }
 
     @listed(lambda line: (-line["failed"], -line["changes"]))

@@ -21,13 +21,14 @@ from kafkascope.analyzer.requestlog.printing import printed
 from kafkascope.analyzer.session.session import session_of
 from kafkascope.analyzer.statistics.accumulators import STATISTICS
 from kafkascope.analyzer.statistics.feed import Feed
+from kafkascope.analyzer.statistics.journeys.drawing import map_lines
 from kafkascope.analyzer.topics import TopicNames
 from kafkascope.captures.errors import NotACapture
 from kafkascope.dissectors.registry import APIS, example, layout_of
 from tests.kit.samples import SAMPLES
 from tests.kit.wire import Wire, request, response, told
 
-METADATA, FETCH, CREATE_TOPICS, API_VERSIONS, OFFSET_COMMIT = 3, 1, 19, 18, 8
+PRODUCE, METADATA, FETCH, CREATE_TOPICS, API_VERSIONS, OFFSET_COMMIT = 0, 3, 1, 19, 18, 8
 
 
 def line(
@@ -120,6 +121,26 @@ def test_files_of_brokers_are_merged_by_time_and_copies_count_once(tmp_path: Pat
     ]
     assert capture.logs is not None
     assert capture.logs.copies == 1
+
+
+def test_copies_may_have_whole_seconds(tmp_path: Path) -> None:
+    lines = [line(at, METADATA, number=number) for number, at in enumerate((1.2, 1.4, 3.7))]
+    one = written(tmp_path / "file.log", *lines)
+    whole = [re.sub(r",\d+]", "]", each, count=1) for each in lines]
+    found, capture = exchanges(one, written(tmp_path / "stdout.log", *whole))
+    assert len(found) == 3
+    assert capture.logs is not None
+    assert capture.logs.copies == 3
+
+
+def test_lines_of_one_file_are_no_copies(tmp_path: Path) -> None:
+    same = [line(1, METADATA), line(1, METADATA)]
+    assert (
+        len(
+            exchanges(written(tmp_path / "a", line(9, METADATA)), written(tmp_path / "b", *same))[0]
+        )
+        == 3
+    )
 
 
 def test_lines_of_other_loggers_and_cut_ones_end_nothing(tmp_path: Path) -> None:
@@ -300,6 +321,50 @@ def test_the_map_has_the_bytes_that_lines_tell_and_no_records(tmp_path: Path) ->
         None,
         198,
     )
+
+
+def test_writers_are_unknown_where_lines_name_no_topics(tmp_path: Path) -> None:
+    head = "[2026-11-28 18:18:02,000] DEBUG Completed request:RequestHeader(apiKey=PRODUCE, "
+    head += "apiVersion=5, clientId=web, correlationId=1) -- {acks=0,timeout=30,numPartitions=1}"
+    tail = ",response: from connection 10.0.0.1:9092-10.0.0.9:4000-0;totalTime:1.0,sendTime:1.0,"
+    tail += "securityProtocol:PLAINTEXT,principal:User:ANONYMOUS,listener:PLAINTEXT\n"
+    log = written(tmp_path / "a.log", *read_twice(), head + tail)
+    shown = counted(STATISTICS["map"](), log).map_of()
+    assert shown.unnamed_requests == 1
+    assert "<- writers unknown" in "".join(text for text, _ in map_lines(shown, None))
+
+
+def test_what_was_fetched_is_unknown_without_responses(tmp_path: Path) -> None:
+    text = "[2026-11-28 18:18:02,000] TRACE Completed request:{api_key=1,api_version=3,"
+    text += "correlation_id=1,client_id=c} -- {replica_id=-1,max_wait_time=5,min_bytes=1,max_bytes="
+    text += "9,topics=[{topic=t,partitions=[{partition=0,fetch_offset=5,max_bytes=8}]}]} from "
+    text += "connection 10.0.0.1:9092-10.0.0.9:4000;totalTime:2,requestQueueTime:0,localTime:0,"
+    text += "remoteTime:2,responseQueueTime:0,sendTime:0,securityProtocol:PLAINTEXT,principal:User:"
+    (row,) = counted(STATISTICS["map"](), written(tmp_path / "a.log", text + "a\n")).rows()
+    assert (row["way"], row["records"], row["bytes"]) == ("reads", None, None)
+
+
+def test_connections_that_only_a_log_has_did_not_begin_before_the_capture(tmp_path: Path) -> None:
+    log = written(tmp_path / "a.log", line(1, METADATA, number=7))
+    found = counted(Findings(), SAMPLES / "java-codecs.pcap", log).reported()
+    assert "capture-midstream" not in {each.name for each in found}
+
+
+def test_the_size_of_a_refused_batch_is_that_of_the_line(tmp_path: Path) -> None:
+    part = {"index": 0, "records": b"x" * 99_000}
+    sent = {"topic_data": [{"name": "orders", "partition_data": [part]}], "acks": -1}
+    told = {"index": 0, "error_code": 10, "base_offset": -1, "log_append_time_ms": -1}
+    told |= {"log_start_offset": -1}
+    given = {"responses": [{"name": "orders", "partition_responses": [told]}]}
+    lines = [line(1, PRODUCE, request=sent, response=given)]
+    lines.append(lines[0].replace('"recordsSizeInBytes": 99000', '"recordsSizeInBytes": 0'))
+    texts = []
+    for number, each in enumerate(lines):
+        reported = counted(Findings(), written(tmp_path / f"{number}", each)).reported()
+        texts += [one.text for one in reported if one.name == "message-too-large"]
+    with_size, without = texts
+    assert with_size.endswith("MESSAGE_TOO_LARGE; most bytes of records in a request: 99 KB")
+    assert without.endswith("MESSAGE_TOO_LARGE")
 
 
 @pytest.mark.parametrize("fraction", [True, False])

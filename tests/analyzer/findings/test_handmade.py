@@ -11,7 +11,7 @@ from kafkascope.analyzer.conversation.context import Context
 from kafkascope.analyzer.exchanges.rows import row_of
 from kafkascope.analyzer.findings import Findings
 from kafkascope.analyzer.statistics.exchange_batch import ExchangeBatch
-from tests.analyzer.findings.judging import found, states
+from tests.analyzer.findings.judging import found, sized, states
 from tests.analyzer.findings.sides_connections import asking
 from tests.kit.batches import batch
 from tests.kit.members import Members
@@ -159,7 +159,7 @@ def test_a_capture_that_starts_in_the_middle() -> None:
     wire = Wire(handshake=False)
     wire.client(request("Metadata", 12, 1))
     wire.broker(response("Metadata", 12, 1, **metadata((1, "10.0.1.2", 9092))))
-    assert "capture-midstream" in found([wire])
+    assert "capture-midstream" in found([sized(wire)])
 
 
 def test_segments_that_were_sent_again() -> None:
