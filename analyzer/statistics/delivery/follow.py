@@ -96,13 +96,14 @@ class Follow:
     def _fetch(self, time_ns: int, event: Event, who: str) -> None:
         place, about = self.place, event.about
         first, to = about["from"], about["to"]
-        if self.kept is not None and first < self.kept:
-            end = min(to, self.kept)
+        data, end = max(first, about.get("data", first)), min(to, self.kept or 0)
+        if data < end:
             moved = self.reader and self.reader != who
             why = f"by {who}, previously by {self.reader}" if moved else f"by {who}"
-            text = f"offsets {first:,} to {end - 1:,} were fetched again {why}"
+            one = f"offset {data:,} was" if end == data + 1 else f"offsets {data:,} to {end - 1:,} were"
+            text = f"{one} fetched again {why}"
             before_ns = self.fetched_ns if self.began and not place.placed else None
-            self._append(time_ns, "again", end - first, event, text, before_ns=before_ns)
+            self._append(time_ns, "again", end - data, event, text, before_ns=before_ns)
         self.began, self.fetched_ns = False, time_ns
         self.kept_before = self.kept
         if event.time_ns >= self.started_ns:

@@ -81,7 +81,7 @@ def test_what_was_on_its_way_when_a_group_rebalanced_is_not_read_again() -> None
     audit = audit_of(CAPTURES / "shop.pcap.zst")
     found = [event for event in audit.events("billing") if event["kind"] == "again"]
     assert [event["text"] for event in found] == [
-        "orders-2: offsets 9 to 9 were fetched again by billing-1@10.0.2.12, previously by "
+        "orders-2: offset 9 was fetched again by billing-1@10.0.2.12, previously by "
         "billing-2@10.0.2.13",
         "orders-2: offsets 10 to 14 were fetched again by billing-2@10.0.2.13, previously by "
         "billing-1@10.0.2.12",
@@ -311,7 +311,7 @@ class Group:
         done = [{"name": "t", "partitions": [{"partition_index": 0, "error_code": 0}]}]
         self.ask("OffsetCommit", 7, asked, {"topics": done})
 
-    def beyond(self) -> list[str]:
+    def beyond(self, kind: str = "beyond") -> list[str]:
         """What the audit says, whatever the order in which exchanges are counted."""
         context = Context()
         pairs = [(row_of(each, context.names), each) for each in told(self.wire.events, context)]
@@ -322,7 +322,7 @@ class Group:
                 (one, two)[number % 2].add(ExchangeBatch.of(row, exchange))
             one.merge(Delivery().load(two.dump()))
             events = Audit(one, None, None).events()
-            found.append([event["text"] for event in events if event["kind"] == "beyond"])
+            found.append([event["text"] for event in events if event["kind"] == kind])
         assert found[0] == found[1]
         return found[0]
 
@@ -349,6 +349,20 @@ def test_a_reader_that_went_to_the_end_by_itself_skipped_nothing_by_its_commit()
     group.fetch(172)
     group.commit(172)
     assert group.beyond() == []
+
+
+def test_the_marker_behind_a_transaction_is_no_record_that_is_fetched_again() -> None:
+    """kafkajs resumes behind the last record, which is at the marker."""
+    group, marker = Group(), batch([(b"\0\0\0\1", b"")], base_offset=2, attributes=48)
+    two = [(None, b"v")] * 2
+    group.commit(0)
+    group.fetch(0, batch(two) + marker)
+    group.fetch(2, marker)
+    group.fetch(2, marker + batch(two, base_offset=3))
+    assert group.beyond("again") == []
+    group.fetch(2, marker + batch(two, base_offset=3))
+    (text,) = group.beyond("again")
+    assert states(text, "offsets 3 to 4 were fetched again")
 
 
 def test_what_others_committed_before_is_not_held_against_a_member() -> None:
