@@ -182,6 +182,17 @@ def cut(text: str, width: int) -> str:
     return set_cell_size(head, width - 1) + "…"
 
 
+def cut_within(text: str, width: int) -> str:
+    """The text in at most so many columns, with `…` in its middle where it was longer: names that
+    programs make up begin alike."""
+    tail = text[-(width // 2) :] if width > 1 else ""
+    while columns_taken(tail) > width // 2:
+        tail = tail[1:]
+    if columns_taken(text) <= width or not tail:
+        return cut(text, width)
+    return cut(text, width - columns_taken(tail)) + tail
+
+
 def padded(text: str, width: int, *, right: bool = False) -> str:
     """The text in exactly so many columns of a terminal."""
     return filled(cut(text, width), width, right=right)

@@ -121,6 +121,8 @@ class StatisticsLimits(NamedTuple):
     drawn_edges: int = 500
     # A topic's name in a map of a terminal.
     topic_columns: int = 40
+    # What is beside it: way, records, bytes and rate.
+    edge_columns: int = 48
     # Client ids of an application, and others of its attributes, that are named.
     named_attributes: int = 6
     # Lanes of a timeline, the latest members, and the name of one.

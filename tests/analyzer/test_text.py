@@ -14,6 +14,7 @@ from kafkascope.analyzer.text import (
     CHUNK,
     columns_taken,
     cut,
+    cut_within,
     escaped,
     filled,
     json_safe,
@@ -108,6 +109,7 @@ def test_a_cell_is_as_wide_as_its_column(text: str, width: int) -> None:
     assert cell_len(padded(text, width)) == width
     assert cell_len(padded(text, width, right=True)) == width
     assert cell_len(cut(text, width)) <= width
+    assert cell_len(cut_within(text, width)) <= width
     assert columns_taken(filled(text, width)) >= width
 
 
@@ -115,6 +117,7 @@ def test_wide_characters_take_two_columns() -> None:
     assert padded("日本語", 5) == "日本…"
     assert padded("日本語", 4) == "日 …"
     assert padded("日", 4, right=True) == "  日"
+    assert cut_within("orders-4711-topic", 10) == "orde…topic"
     assert columns_taken("e\u0301") == 1
 
 

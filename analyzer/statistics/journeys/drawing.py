@@ -11,7 +11,7 @@ from kafkascope.analyzer.render.cells import size
 from kafkascope.analyzer.render.graphs import Graph, GraphEdge, GraphNode
 from kafkascope.analyzer.statistics.journeys.model import Application, AppMap, Read, Write
 from kafkascope.analyzer.statistics.limits import LIMITS
-from kafkascope.analyzer.text import columns_taken, cut, filled, plural, safe, wrapped
+from kafkascope.analyzer.text import columns_taken, cut, cut_within, filled, plural, safe, wrapped
 from kafkascope.times import SECOND
 
 UNREAD: Final = "not read in this capture"
@@ -106,6 +106,10 @@ def map_lines(
     (writers, readers), span_ns = shown.sides(), shown.span_ns
     room = max((columns_taken(safe(name)) for name in {**writers, **readers}), default=0)
     unwritten = UNKNOWN if shown.unnamed_requests else UNWRITTEN
+    if width is not None:
+        room = min(
+            room, LIMITS.topic_columns, max(width - LIMITS.edge_columns, LIMITS.edge_columns // 4)
+        )
     chosen = [each for each in shown.applications if only in (None, each.name)]
     for number, each in enumerate(chosen):
         if number:
@@ -125,7 +129,7 @@ def map_lines(
                 names = [safe(writer.name) for writer, _ in writers.get(edge.topic, ())]
                 group = f"group {safe(edge.group)}" if edge.group else "no group"
                 other = f"{group}  <- {', '.join(dict.fromkeys(names)) or unwritten}"
-            yield from _row(edge, min(room, LIMITS.topic_columns), span_ns, other, width)
+            yield from _row(edge, room, span_ns, other, width)
 
 
 def _reader(application: Application, read: Read) -> str:
@@ -139,7 +143,7 @@ def _row(
 ) -> Iterator[tuple[str, str]]:
     """Yield an edge; who is on the other side has lines of its own where one is too short."""
     way = "writes" if isinstance(edge, Write) else "reads"
-    topic = filled(cut(safe(edge.topic), room), room)
+    topic = filled(cut_within(safe(edge.topic), room), room)
     records = "record " if edge.records == 1 else "records"
     line = (
         f"  {way:<6}  {topic}  {count(edge.records):>9} {records}  {size(edge.bytes):>7}"

@@ -30,20 +30,24 @@ _STREAMS: Final = re.compile(
     r"-(?:StreamThread-\d+|StateUpdater-\d+|GlobalStreamThread|CleanupThread)\b.*"
 )
 _STREAMS_ADMIN: Final = re.compile(r"(.+?)-" + _UUID.pattern + r"-(?:admin|global-consumer)")
-# ConnectUtils and Worker of org.apache.kafka.connect.runtime. MirrorMaker 2 is three connectors,
-# whose clients have the flow in front since 3.5.
+# ConnectUtils and Worker of org.apache.kafka.connect.runtime: clients of a worker begin with its
+# `group.id`. MirrorMaker 2 is three connectors, whose clients have the flow in front since 3.5, in
+# workers of the group `SOURCE-mm2`.
 _CONNECTOR: Final = re.compile(
     r"connector-(?:consumer|producer|dlq-producer|adminclient|admin)-(.+)-\d+"
 )
-_WORKER: Final = re.compile(r"connect-(.+)-(?:configs|offsets|status|statuses|shared-admin)")
+_WORKER: Final = re.compile(r"(connect-.+)-(?:configs|offsets|status|statuses|shared-admin)")
+STORES: Final = frozenset(("configs", "offsets", "status", "statuses"))
 _MIRROR: Final = re.compile(
-    r".+->.+\|Mirror.*|connector-.+-Mirror(?:Source|Checkpoint|Heartbeat)Connector-\d+|connect-.+-mm2-.+"
+    r".+->.+\|Mirror.*|connector-.+-Mirror(?:Source|Checkpoint|Heartbeat)Connector-\d+"
+    r"|connect-.+-mm2-.+|.+-mm2-.+->.+"
 )
+MIRROR_MAKER: Final = "MirrorMaker"
 # Without a group the name is "null" (ConsumerConfig.maybeOverrideClientId).
 _JAVA_CONSUMER: Final = re.compile(r"consumer-(?!\d+$|null-\d+$)(.+)-\d+")
 _DEFAULT: Final = re.compile(
     r"(?:rdkafka|librdkafka|sarama|kgo|kafkajs|rskafka|pykafka|kafka-rust|ruby-kafka|waterdrop"
-    r"|kafka-node-client|no-kafka-client|(?:confluent-)?kafka-(?:python|go|dotnet|net)"
+    r"|kafka-node-client|no-kafka-client|faust|goka|watermill|kafka_ex|brod|(?:confluent-)?kafka-(?:python|go|dotnet|net)"
     r"|aiokafka|(?:node|ruby|php)-rdkafka|karafka|adminclient)"
     r"(?:[-_ ](?:producer|consumer|admin|client|v?[\d.]+(?:\.?(?:dev|rc|post|b)\d*)?))*"
     r"|(?:consumer|consumer-null|producer|adminclient|client|kafka|default)(?:[-_]?\d+)?",
@@ -53,8 +57,11 @@ _LIBRARY: Final = re.compile(r"aiokafka|kafka-python|sarama|kgo|kafkajs|rdkafka|
 _PROGRAM: Final = re.compile(r"(.+?)(?:@\S+)? \(github\.com/.*\)")
 """Of segmentio's kafka-go: program and host."""
 
-_SEPARATORS: Final = re.compile(r"[-_.:@/|#+\s]+")
+_BETWEEN: Final = "-_.:@/|#+ \t"
+_SEPARATORS: Final = re.compile(r"([-_.:@/|#+\s]+)")
+_STARS: Final = re.compile(r"\*(?:[-_.:@/|#+\s]*\*)+")
 _WORD_AND_NUMBER: Final = re.compile(r"([A-Za-z]+)(\d{1,6})")
+_NUMBER: Final = re.compile(r"(?<!\d)\d{1,3}(?!\d)")
 _RELEASE: Final = re.compile(r"[vV]\d+")
 _HEX: Final = re.compile(r"[0-9a-fA-F]+")
 _POD: Final = re.compile(r"[bcdfghjklmnpqrstvwxz2456789]{4,10}")
@@ -78,6 +85,8 @@ ROLE: Final = "client IDs that differ by their role"
 LETTER: Final = "client IDs that differ by a letter, with the same topics and group"
 STREAMS: Final = "threads of one Kafka Streams application"
 CONNECT: Final = "tasks of one connector"
+WORKER: Final = "clients of Kafka Connect workers"
+MIRROR: Final = "connectors and workers of MirrorMaker"
 GROUP: Final = "default client IDs, same group"
 TRANSACTIONAL: Final = "default client IDs, same transactional ID"
 USER: Final = "default client IDs, same user"
@@ -149,7 +158,8 @@ def _applications(uses: Iterable[ClientUse]) -> dict[str, NamedClients]:
         named = found.setdefault((stem, rule in MADE_UP), NamedClients(stem, rule))
         named.uses.append(use)
     whole = [part for named in found.values() for part in _stages(named)]
-    joined = _joined(_adopted(whole), _without_role, ROLE, _is_one_program)
+    joined = _joined(_adopted(whole), _without_store, WORKER, _is_one_worker)
+    joined = _joined(joined, _without_role, ROLE, _is_one_program)
     joined = _joined(joined, _without_letter, LETTER, _same_use)
     stems = Counter(named.stem for named in joined)
     names: dict[str, NamedClients] = {}
@@ -167,10 +177,10 @@ def stem_of(use: ClientUse) -> tuple[Stem, str]:
     identity = use.identity
     client_id = (identity.client_id or "").strip()
     if _MIRROR.fullmatch(client_id):
-        return ("MirrorMaker",), CONNECT
+        return (MIRROR_MAKER,), MIRROR
     for pattern, rule in (
         *((_STREAMS, STREAMS), (_STREAMS_ADMIN, STREAMS)),
-        *((_CONNECTOR, CONNECT), (_WORKER, CONNECT)),
+        *((_CONNECTOR, CONNECT), (_WORKER, WORKER)),
     ):
         if match := pattern.fullmatch(client_id):
             return (match[1],), rule
@@ -201,18 +211,31 @@ def library_of(identity: Identity) -> str:
 def parts_of(name: str) -> Stem:
     """Return a name's parts without numbers and random ones at its ends; inside, there is a mark
     in their place. Empty where nothing else is left."""
-    parts: list[str] = []
-    for word in _SEPARATORS.split(_UUID.sub(VARIABLE, name)):
-        for part in _CAPITALS.split(word) if word.isalpha() else (word,):
-            # The last part of a pod's name has no digits as often as not.
-            pod = parts and parts[-1] == VARIABLE and len(part) == POD and _POD.fullmatch(part)
-            if part:
-                parts.append(VARIABLE if pod else _constant(part))
+    parts = [part for _, part in _constants(name)]
     while parts and parts[-1] == VARIABLE:
         parts.pop()
     while parts and parts[0] == VARIABLE:
         parts.pop(0)
     return tuple(parts)
+
+
+def _constants(name: str) -> list[tuple[str, str]]:
+    """Return a name's parts, each with the separator before it; a mark is in place of numbers and
+    random parts."""
+    found: list[tuple[str, str]] = []
+    before = ""
+    for place, word in enumerate(_SEPARATORS.split(_UUID.sub(VARIABLE, name))):
+        if place % 2:
+            before = word
+            continue
+        for part in _CAPITALS.split(word) if word.isalpha() else (word,):
+            # The last part of a pod's name has no digits as often as not.
+            random = found and found[-1][1] == VARIABLE
+            pod = random and len(part) == POD and _POD.fullmatch(part)
+            if part:
+                found.append((before, VARIABLE if pod else _constant(part)))
+                before = ""
+    return found
 
 
 def _constant(part: str) -> str:
@@ -242,19 +265,21 @@ def is_random(part: str) -> bool:
 
 def _stages(named: NamedClients) -> list[NamedClients]:
     """Return clients whose ids differ by a number as several applications where one reads what
-    another writes: stages of a chain. Clients that have a topic in common stay together."""
-    ids = by_key((use.identity.client_id, use) for use in named.uses)
-    if named.rule != ONE or len(ids) < 2:
+    another writes: stages of a chain. Clients that have a topic in common stay together. Groups
+    that differ by a number (etl1, etl2) are several where no topic is in two of them."""
+    groups = named.rule == GROUP and len({_NUMBER.sub("", each) for each in named.groups}) == 1
+    if named.rule != ONE and not groups:
         return [named]
+    uses = ((max(use.groups) if groups else use.identity.client_id, use) for use in named.uses)
     stages: list[NamedClients] = []
-    for uses in ids.values():
-        whole = NamedClients(named.stem, ONE, uses)
+    for own, those in by_key(uses).items():
+        whole = NamedClients((own or "",) if groups else named.stem, named.rule, those)
         for stage in list(stages):
             if stage.writes & whole.writes or stage.reads & whole.reads:
                 stages.remove(stage)
                 whole.uses = stage.uses + whole.uses
         stages.append(whole)
-    return [named] if _apart(stages) else stages
+    return [named] if len(stages) == 1 or (not groups and _apart(stages)) else stages
 
 
 def _adopted(found: list[NamedClients]) -> list[NamedClients]:
@@ -300,6 +325,15 @@ def _is_one_program(those: list[NamedClients]) -> bool:
     return len(libraries) < 2 and len(whole.users) < 2 and _apart(those)
 
 
+def _without_store(stem: Stem) -> Stem:
+    return stem[:-1] if len(stem) > 1 and stem[-1] in STORES else stem
+
+
+def _is_one_worker(those: list[NamedClients]) -> bool:
+    """Return whether each keeps what it knows in a topic of its own, as a worker does."""
+    return all(each.writes == each.reads and not each.groups for each in those) and _apart(those)
+
+
 def _without_letter(stem: Stem) -> Stem:
     return (*stem[:-1], VARIABLE) if len(stem) > 1 and len(stem[-1]) == 1 else stem
 
@@ -333,7 +367,7 @@ def _joined(
 def _name(named: NamedClients) -> str:
     """Return what the client ids have in common, as it is written in them."""
     ids = sorted(named.client_ids)
-    if named.rule in (STREAMS, CONNECT, USER):
+    if len(named.stem) == 1 and named.rule in (STREAMS, CONNECT, WORKER, MIRROR, USER):
         return named.stem[0]
     if named.rule == HOST:
         host, library = named.stem[1], named.stem[2].partition(" ")[0]
@@ -351,7 +385,10 @@ def _name(named: NamedClients) -> str:
     begin = source.find(first)
     end = source.rfind(last) + len(last)
     inner = source[begin:end] if 0 <= begin < end else "-".join(words)
-    return inner if VARIABLE not in named.stem else "-".join(named.stem)
+    if VARIABLE not in named.stem or len(ids) == 1:
+        return inner
+    text = "".join(chain.from_iterable(_constants(source)))
+    return _STARS.sub(VARIABLE, text).strip(_BETWEEN + VARIABLE)
 
 
 def _free(name: str, named: NamedClients, names: dict[str, NamedClients]) -> str:

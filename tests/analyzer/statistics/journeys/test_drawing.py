@@ -46,6 +46,15 @@ def test_lines_fit_a_terminal() -> None:
         assert columns_taken(line) <= 60
 
 
+def test_names_that_begin_alike_can_be_told_apart() -> None:
+    names = [f"app-KTABLE-FK-JOIN-SUBSCRIPTION-{n:036}-topic" for n in range(2)]
+    shown = AppMap([ORDERS._replace(writes=tuple(WRITE._replace(topic=name) for name in names))])
+    edges = [line for line, _ in map_lines(shown, 80) if "writes" in line]
+    assert [line[35:42] for line in edges] == ["0-topic", "1-topic"]
+    assert all(line.endswith("41 KB      35/s") for line in edges)
+    assert all(any(name in line for line, _ in map_lines(shown, None)) for name in names)
+
+
 def test_the_graph_has_topics_between_applications() -> None:
     graph = graph_of(SHOP)
     names = {node.id: node.lines for node in graph.nodes}

@@ -47,7 +47,14 @@ def names(*uses: ClientUse) -> dict[str, list[str]]:
             "count",
         ),
         (("connector-consumer-sink-0", "connector-consumer-sink-1"), "sink"),
+        (("connect-etl-configs", "connect-etl-statuses"), "connect-etl"),
+        (
+            ("a-mm2-a->b-configs", "a->b|MirrorSourceConnector-0|replication-consumer"),
+            "MirrorMaker",
+        ),
         (("shop@web1 (github.com/segmentio/kafka-go)",), "shop"),
+        (("ClickHouse-chi.0-1.events", "ClickHouse-chi.0-2.events"), "ClickHouse-chi.*.events"),
+        (("ClickHouse-chi.0-1.events",), "ClickHouse-chi.0-1.events"),
     ],
 )
 def test_ids_that_differ_by_a_number_or_a_random_part_are_one(
@@ -114,6 +121,19 @@ def test_default_ids_name_no_application() -> None:
         "sarama": ["sarama"],
         "tx": ["producer-tx-1", "producer-tx-2"],
     }
+
+
+def test_groups_that_differ_by_a_number_are_several_unless_they_have_a_topic_in_common() -> None:
+    one, two = (use("sarama", groups=f"etl{n}", reads=f"t{n}", host=f"10.0.0.{n}") for n in (1, 2))
+    assert sorted(names(one, two)) == ["etl1", "etl2"]
+    two.reads.add("t1")
+    assert list(names(one, two)) == ["etl"]
+
+
+def test_a_connect_worker_keeps_what_it_knows_in_topics_of_its_own() -> None:
+    stores = [use(f"etl-{each}", JAVA, reads=each, writes=each) for each in ("configs", "offsets")]
+    assert names(*stores) == {"etl": ["etl-configs", "etl-offsets"]}
+    assert len(names(stores[0], use("etl-offsets", JAVA, writes="lag"))) == 2
 
 
 def test_a_default_producer_belongs_to_the_only_default_consumer_of_its_host_and_library() -> None:
