@@ -8,7 +8,7 @@ few seconds, and where it is unknown which topics some requests are about.
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from itertools import combinations
 from typing import Final
 
@@ -18,13 +18,23 @@ from kafkascope.analyzer.findings.rules import limit
 from kafkascope.analyzer.findings.view import DetectorInput, Finding, unreadable
 from kafkascope.analyzer.findings.words import listed, spelled
 from kafkascope.analyzer.merging.tables import OTHERS, by_key
+<<<<<<< HEAD
 from kafkascope.analyzer.statistics.journeys.model import Application, Read, Write
+=======
+from kafkascope.analyzer.statistics.journeys.model import Application, AppMap, Read, Write
+from kafkascope.analyzer.statistics.journeys.names import MIRROR
+>>>>>>> 829b20cc (findings: MirrorMaker's topics and those of joins by foreign keys are internal)
 from kafkascope.analyzer.statistics.model import topic_id_in
 from kafkascope.analyzer.text import plural
 
 # `__consumer_offsets` and others of brokers; `_schemas` and `_confluent-...` of tools by the same
-# custom; Streams names its own after the operator (StreamsBuilder of kafka-streams).
-_INTERNAL: Final = re.compile(r"_.*|.*-(?:changelog|repartition|subscription-[\w-]+-topic)|\(.*\)")
+# custom; Streams names its own after the operator, joins by foreign keys without a name
+# KTABLE-FK-JOIN-SUBSCRIPTION-... (KTableImpl of kafka-streams); MirrorMaker's end in `.internal`
+# (DefaultReplicationPolicy), but for its heartbeats, which other flows may read.
+_INTERNAL: Final = re.compile(
+    r"_.*|.*-(?:changelog|repartition|(?i:subscription)-[\w-]+-topic)|.*\.internal|\(.*\)"
+)
+_HEARTBEATS: Final = re.compile(r"(?:.*[._-])?heartbeats")
 _SEPARATORS: Final = str.maketrans("._", "--")
 
 
@@ -34,7 +44,9 @@ def findings(view: DetectorInput) -> Iterator[Finding]:
     writers, readers = shown.sides()
     topics = {name for name in {**writers, **readers} if not _INTERNAL.fullmatch(name)}
     yield from _shared_groups(shown.applications, view)
-    unread = sorted(topic for topic in topics if topic not in readers)
+    unread = sorted(
+        topic for topic in topics if topic not in readers and not _beats(topic, writers)
+    )
     unwritten = sorted(topic for topic in topics if topic not in writers)
     yield from _similar_names(topics, {*unread, *unwritten}, view)
     # Whoever captures beside producers sees no consumer at all, and the other way round.
@@ -60,6 +72,12 @@ def findings(view: DetectorInput) -> Iterator[Finding]:
                     "client": sorted({spelled(a.name) for t in long for a, _ in edges[t]}),
                 },
             )
+
+
+def _beats(topic: str, writers: Mapping[str, Sequence[tuple[Application, Write]]]) -> bool:
+    """Return whether a topic has MirrorMaker's own heartbeats."""
+    by = {each.rule for each, _ in writers.get(topic, ())}
+    return by == {MIRROR} and bool(_HEARTBEATS.fullmatch(topic))
 
 
 def _is_whole(view: DetectorInput) -> bool:

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import Any
 
-from kafkascope.analyzer.findings.counting import Occurrences, total
+from kafkascope.analyzer.findings.counting import Occurrences, bits, total
 from kafkascope.analyzer.findings.filters import quoted
 from kafkascope.analyzer.findings.limits import LIMITS
 from kafkascope.analyzer.findings.rules import limit
@@ -21,6 +21,8 @@ class RackReads(Occurrences):
     """Fetches of a client in a rack from a broker."""
 
     bytes: int = total()
+    sent_away: int = bits()
+    """Whether the broker named another replica to read from."""
 
 
 class Skew(Counts):
@@ -33,6 +35,8 @@ class Skew(Counts):
         rack, row = batch.request.get("rack_id"), batch.row
         if not rack:
             return
+        if any(any(parts.elsewhere) for parts in batch.parts.values()):
+            self.reads[(*client_of(row), rack, row.broker_address)].sent_away = 1
         columns = batch.begins, batch.numbers, batch.response_bytes, batch.records
         for time_ns, number, size_, records in zip(*columns, strict=True):
             if records:
@@ -69,9 +73,10 @@ class Skew(Counts):
                     about={"topic": name, "partition": f"{name}-{number}"},
                 )
         racks = {line["address"]: line["rack"] for line in view.base.cluster.rows(view.names)}
+        near = {tuple(key[:-1]) for key, read in self.reads.items() if read.sent_away}
         for (*who, rack, broker), read in self.reads.items():
             other, client = racks.get(broker), view.client(*who)
-            if not other or other == rack:
+            if not other or other == rack or not read.count:
                 continue
             where = f"api == Fetch and broker == {quoted(str(broker))} and records > 0"
             yield view.finding(
@@ -81,6 +86,7 @@ class Skew(Counts):
                 where,
                 read,
                 client=client,
+                case="selector" if (*who, rack) in near else "",
                 about={"broker": str(broker)},
             )
 

@@ -221,7 +221,10 @@ class Delivery(DeliveryFacts):
                 how = encoding(blob, found)
                 if found[0].control:
                     # kafkajs asks for the marker behind a transaction again: that is no record.
-                    how = {**how, "data": next((b.base_offset for b in found if not b.control), last)}
+                    how = {
+                        **how,
+                        "data": next((b.base_offset for b in found if not b.control), last),
+                    }
                 events.append((begin, id_, at, number, _fetch_event, first, last, high, end, how))
             elif read is not None and read[1] is not None:
                 reads.records += read[1] - read[0]

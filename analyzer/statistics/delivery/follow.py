@@ -100,7 +100,11 @@ class Follow:
         if data < end:
             moved = self.reader and self.reader != who
             why = f"by {who}, previously by {self.reader}" if moved else f"by {who}"
-            one = f"offset {data:,} was" if end == data + 1 else f"offsets {data:,} to {end - 1:,} were"
+            one = (
+                f"offset {data:,} was"
+                if end == data + 1
+                else f"offsets {data:,} to {end - 1:,} were"
+            )
             text = f"{one} fetched again {why}"
             before_ns = self.fetched_ns if self.began and not place.placed else None
             self._append(time_ns, "again", end - data, event, text, before_ns=before_ns)

@@ -8,10 +8,10 @@ from tests.kit.batches import batch
 from tests.kit.wire import MS, SECOND, Wire, request, response
 
 
-def writes(wire: Wire, topic: str, time_ns: int, number: int) -> None:
+def writes(wire: Wire, topic: str, time_ns: int, number: int, who: str = "writer") -> None:
     records = batch([(None, b"v")])
     data = [{"name": topic, "partition_data": [{"index": 0, "records": records}]}]
-    at(wire, time_ns + MS).client(request("Produce", 7, number, "writer", topic_data=data))
+    at(wire, time_ns + MS).client(request("Produce", 7, number, who, topic_data=data))
     part = {"index": 0, "error_code": 0, "base_offset": number}
     part |= {"log_start_offset": 0}
     answer = [{"name": topic, "partition_responses": [part]}]

@@ -256,11 +256,20 @@ def test_the_capture_says_who_misspelled() -> None:
 
 def test_topics_of_kafka_and_streams_are_not_reported() -> None:
     writer, reader = wire_of(0), wire_of(1)
-    for number, topic in enumerate(("__consumer_offsets", "app-store-changelog", "_schemas")):
+    internal = "__consumer_offsets", "app-store-changelog", "_schemas", "b.checkpoints.internal"
+    joins = (
+        f"app-{name}-topic"
+        for name in ("KTABLE-FK-JOIN-SUBSCRIPTION-RESPONSE-03", "x-subscription-response")
+    )
+    for number, topic in enumerate((*internal, *joins)):
         writes(writer, topic, number, number)
+    mirror = wire_of(2)
+    writes(mirror, "a.heartbeats", 0, 1, "connector-producer-MirrorSourceConnector-0")
     writes(writer, "orders", 20 * SECOND, 9)
     reads(reader, "orders", 30 * SECOND, 9)
-    assert not found([writer, reader], "topic-unread")
+    assert not found([writer, reader, mirror], "topic-unread")
+    writes(writer, "heartbeats", 0, 10)
+    assert "heartbeats" in found([writer, reader, mirror], "topic-unread")["topic-unread"].text
 
 
 def test_a_capture_of_one_side_says_nothing() -> None:

@@ -6,10 +6,13 @@ from __future__ import annotations
 import pytest
 
 from kafkascope.analyzer.findings import Finding
-from tests.analyzer.findings.judging import capture_of, judged, states
+from tests.analyzer.findings.judging import capture_of, found, judged, states
+from tests.analyzer.findings.sides import ask, wire_of
 from tests.analyzer.findings.sides_groups import Readers, failing, sharing, zstd
+from tests.kit.batches import batch
 from tests.kit.members import Seconds
 from tests.kit.samples import CAPTURES, SAMPLES
+from tests.kit.wire import MS, request, response
 
 CODECS = {"gzip": 1, "snappy": 2, "lz4": 3, "zstd": 4}
 
@@ -309,3 +312,22 @@ def test_what_comes_back_by_itself_is_told() -> None:
 def test_numbers_of_real_traffic(capture: str, parts: tuple[str, ...]) -> None:
     findings, _ = judged(capture_of(capture, CAPTURES / "causes"))
     assert any(states(each.text, *parts) for each in findings)
+
+
+@pytest.mark.parametrize("replica", [-1, 2])
+def test_who_reads_across_racks_is_not_to_set_what_the_brokers_have(replica: int) -> None:
+    wire = wire_of(0)
+    host, port = wire.connection.b
+    broker = {"node_id": 1, "host": str(host), "port": port, "rack": "r1"}
+    ask(wire, 1, 0, MS, brokers=[broker])
+    part = {"partition": 0, "fetch_offset": 0, "partition_max_bytes": 1000}
+    topics = [{"topic": "t", "partitions": [part]}]
+    for number, blob in enumerate((None, batch([(None, b"v")])), 2):
+        wire.client(request("Fetch", 11, number, "app-0", topics=topics, rack_id="r2"))
+        data = {"partition_index": 0, "high_watermark": 9, "records": blob}
+        data["preferred_read_replica"] = -1 if blob else replica
+        answer = [{"topic": "t", "partitions": [data]}]
+        wire.broker(response("Fetch", 11, number, responses=answer))
+    finding = found([wire], "reads-across-racks")["reads-across-racks"]
+    assert finding.text == f"app-0 in rack r2 read 140 B from {host}:{port} in rack r1"
+    assert ("replica.selector.class" in finding.advice) == (replica < 0)
