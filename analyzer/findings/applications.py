@@ -18,12 +18,8 @@ from kafkascope.analyzer.findings.rules import limit
 from kafkascope.analyzer.findings.view import DetectorInput, Finding, unreadable
 from kafkascope.analyzer.findings.words import listed, spelled
 from kafkascope.analyzer.merging.tables import OTHERS, by_key
-<<<<<<< HEAD
 from kafkascope.analyzer.statistics.journeys.model import Application, Read, Write
-=======
-from kafkascope.analyzer.statistics.journeys.model import Application, AppMap, Read, Write
 from kafkascope.analyzer.statistics.journeys.names import MIRROR
->>>>>>> 829b20cc (findings: MirrorMaker's topics and those of joins by foreign keys are internal)
 from kafkascope.analyzer.statistics.model import topic_id_in
 from kafkascope.analyzer.text import plural
 
