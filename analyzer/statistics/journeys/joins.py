@@ -73,6 +73,8 @@ class PartitionLog(NamedTuple):
     end_ns: int
     sent: Any
     """Columns of `Sent`, the latest first; of what was sent again, the first."""
+    unplaced: Any
+    """The same of records whose offset nothing tells."""
     got: Any
     """Columns of `Got`, by time."""
     shown: dict[Group, Any]
@@ -135,6 +137,8 @@ class Joins:
             if each.time_ns is not None
         )
         self._logs_of_records = cache(self._logs)
+        self.unplaced = 0
+        """Records of `lines` that were produced at an unknown offset, where somebody reads."""
 
     def _by_place(self, rows: IntegerRows[R], *first: str) -> dict[Key, IntegerRows[R]]:
         """Return rows by what their topics mean: some messages have the name of one, others its
@@ -189,7 +193,9 @@ class Joins:
 
         some = start <= got.last
         given = (by_group(np.flatnonzero(some & (hidden == way))) for way in (False, True))
-        return PartitionLog(topic, partition, begin_ns, end_ns, _produced(sent, got), got, *given)
+        produced, unplaced = _produced(sent, got)
+        window = begin_ns, end_ns
+        return PartitionLog(topic, partition, *window, produced, unplaced, got, *given)
 
     def _commits_of(self, group: Group, log: PartitionLog) -> Any:
         """Return the valid commits of a group, as columns by time: of those in transactions, where
@@ -245,7 +251,14 @@ class Joins:
             self._fetched(log, log.hidden, offset, compacted),
             self._transaction(log, sent, offset),
             traceparent,
+            () if len(sent.first) else self._possible(log, offset),
         )
+
+    def _possible(self, log: PartitionLog, offset: int) -> tuple[str, ...]:
+        """Return who sent records without an offset before somebody got the record."""
+        got = log.got.time_ns[(log.got.base <= offset) & (offset <= log.got.last)]
+        before = log.unplaced.time_ns < got.min(initial=sys.maxsize)
+        return tuple(sorted({self._who(each)[0] for each in log.unplaced.client[before].tolist()}))
 
     def _sent_by(self, sent: Any) -> Produced:
         acknowledged = int(sent.acknowledged_ns[0])
@@ -292,6 +305,8 @@ class Joins:
         for place in sorted(self._sent):
             # Of a large capture one partition is in memory at a time.
             for log in self._logs(*place):
+                if log.shown:
+                    self.unplaced += int(log.unplaced.records.sum())
                 for group, reads in log.shown.items():
                     self._measure(log, group, reads, found)
         return [
@@ -342,8 +357,9 @@ def _begins(sent: Any) -> Iterator[int]:
         first.add(checksum)
 
 
-def _produced(sent: Any, got: Any) -> Any:
-    """Return what was produced, the latest first; of what was sent again, the first.
+def _produced(sent: Any, got: Any) -> tuple[Any, Any]:
+    """Return what was produced, the latest first; of what was sent again, the first. Behind it is
+    what has no offset.
 
     Without a response (acks=0, or it was lost) there is no offset. A broker changes the base offset
     of a batch and its leader epoch, which its checksum leaves out: the batch that somebody fetched
@@ -373,7 +389,7 @@ def _produced(sent: Any, got: Any) -> Any:
     rows = np.delete(order, again + 1)
     latest = np.sort(rows[sent.first[rows] >= 0])[::-1]
     _, rows = np.unique(sent.first[latest], return_index=True)
-    return _selected(sent, latest[np.sort(rows)])
+    return _selected(sent, latest[np.sort(rows)]), _selected(sent, sent.first < 0)
 
 
 def cells_of(sent: Any, reads: Any, commits: Any) -> Cells:

@@ -67,6 +67,7 @@ class Journeys(Applications):
         out then."""
         super().__init__()
         self._only = None if only is None else by_key(sorted(set(only)))
+        self._unplaced = 0
 
     def _chosen_offsets(self, number: int, first: int, end: int) -> Sequence[int]:
         """Return the chosen offsets within a range of a partition."""
@@ -195,12 +196,20 @@ class Journeys(Applications):
 
     def rows(self, names: TopicNames | None = None, by: By = "application") -> list[Line]:
         """Return one line for each producing application, topic and group."""
-        return Joins(self, names, by).lines()
+        joins = Joins(self, names, by)
+        lines = joins.lines()
+        self._unplaced = joins.unplaced
+        return lines
 
     def remarks(self, lines: Iterable[Line]) -> Iterator[str]:
         """Yield what is to be said of `rows`: what was left out, and times that cannot be."""
         if self.dropped:
             yield f"{plural(self.dropped, 'older batch')} left out: there are too many"
+        if self._unplaced:
+            yield (
+                f"{plural(self._unplaced, 'produced record')} left out: no response has their "
+                "offset (acks=0, or it was lost), and no fetched batch their checksum"
+            )
         if negative := sum(line["negative"] for line in lines):
             yield (
                 f"{plural(negative, 'record')} fetched before being sent: clocks of hosts disagree"

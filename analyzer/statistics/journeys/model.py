@@ -143,3 +143,5 @@ class Journey(NamedTuple):
     transaction: Outcome | None
     traceparent: str | None
     """Header of W3C Trace Context, by which its spans belong to a trace."""
+    possible_producers: tuple[str, ...] = ()
+    """Client ids of Produce requests without an offset, of which one may have had the record."""

@@ -86,6 +86,9 @@ def _clocks(one: Journey, origin: int | None, lines: list[tuple[int, str, str]])
             text += f", {abs(ahead) / MS:,.3f} ms {'before' if ahead >= 0 else 'after'} it was sent"
             if ahead < 0:
                 text += ": that clock is ahead of the capture's"
+        elif lines and lines[0][0] < (one.created_ms - 1) * MS:
+            after = one.created_ms * MS - lines[0][0]
+            text += f", {after / MS:,.3f} ms after it was {lines[0][1]}: the clocks disagree"
         yield f"{text}."
     if origin is not None and any(time_ns < origin for time_ns, _, _ in lines):
         yield "  Legs are negative: clocks of the capture's hosts disagree, or it was sent again."
@@ -94,7 +97,13 @@ def _clocks(one: Journey, origin: int | None, lines: list[tuple[int, str, str]])
 def _absent(one: Journey) -> Iterator[str]:
     """Yield what the capture does not have of a record."""
     produced = one.produced
-    if produced is None:
+    if produced is None and one.possible_producers:
+        names = ", ".join(map(safe, one.possible_producers))
+        yield (
+            f"  Unknown: its Produce request. Those of {names} have no offset (acks=0, or no"
+            " response)."
+        )
+    elif produced is None:
         yield "  Not in this capture: its Produce request."
     elif produced.acknowledged_ns is None:
         yield "  Not in this capture: a response to its Produce request (acks=0, or it was lost)."

@@ -13,11 +13,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kafkascope.analyzer.merging.integer_rows import IntegerRows
+from kafkascope.analyzer.render.times import Times
 from kafkascope.analyzer.statistics.exchange_batch import ExchangeBatch
 from kafkascope.analyzer.statistics.journeys.facts import Sent
 from kafkascope.analyzer.statistics.journeys.joins import Joins
 from kafkascope.analyzer.statistics.journeys.journeys import Journeys
 from kafkascope.analyzer.statistics.journeys.model import Journey
+from kafkascope.analyzer.statistics.journeys.printed import journey_lines
 from kafkascope.tui.cli import main
 from tests.analyzer.statistics.journeys.shop import TRANSACTIONAL, Shop, marker, records
 from tests.kit.batches import batch
@@ -163,6 +165,24 @@ def test_without_a_response_the_checksum_finds_the_offset() -> None:
     assert (one.produced.client_id, one.produced.acknowledged_ns) == ("web", None)
     assert lines(shop)["web", "t", None]["records"] == 2
     assert shop.journeys().applications()[1].writes[0].records == 2
+
+
+def test_records_without_a_response_that_were_written_anew_are_left_out_with_a_word() -> None:
+    shop = Shop().produce("web", 0, records(2), acks=0, answered=False)
+    shop.fetch("bill", 40, batch([(b"k", b"anew")] * 2, base_offset=40))
+    shop.produce("late", 0, records(3), acks=0, answered=False)
+    one, found = shop.journey(41), shop.journeys()
+    assert (one.produced, one.possible_producers) == (None, ("web",))
+    assert "Those of web have no offset" in list(journey_lines(one, Times()))[-1]
+    assert found.rows() == []
+    (remark,) = found.remarks([])
+    assert remark.startswith("5 produced records left out")
+
+
+def test_a_record_that_was_fetched_before_it_was_created_shows_that_clocks_disagree() -> None:
+    blob = batch([(b"k", b"v")], base_offset=5, time_ms=START // MS + 3_000)
+    text = "\n".join(journey_lines(Shop().fetch("bill", 5, blob).journey(5), Times()))
+    assert "ms after it was visible: the clocks disagree" in text
 
 
 def test_offsets_of_records_that_were_lost_with_their_leader_are_given_again() -> None:
