@@ -15,7 +15,7 @@ from typing import Final
 from kafkascope.analyzer.findings.causes import Cause, apart, names_of
 from kafkascope.analyzer.findings.model import connections_command, exchanges_command
 from kafkascope.analyzer.render.times import Times
-from kafkascope.analyzer.text import packed, safe, wrapped
+from kafkascope.analyzer.text import packed, plural, safe, wrapped
 
 SIGNS: Final = {"error": "!", "warning": "?", "note": "~", "chat": "~"}
 INDENT: Final = "    "
@@ -52,7 +52,7 @@ def block(cause: Cause, times: Times, width: int, source: str) -> Iterator[tuple
         yield part, SIGNS[finding.severity]
     when = times.behind(finding.first_ns, finding.last_ns)
     parts = (
-        f"{finding.name}, {finding.count:,} x{when}".split(),
+        f"{finding.name}, {plural(finding.count, 'event')}{when}".split(),
         f"consequences: {cause.therefore()}".split() if cause.consequences else [],
         _unbroken(exchanges_command(finding, source)) if finding.filter else [],
         _unbroken(connections_command(finding, source)) if finding.connects else [],

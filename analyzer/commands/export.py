@@ -26,6 +26,7 @@ from kafkascope.analyzer.reading.log_files import RecordsAtRest, kafka_files
 from kafkascope.analyzer.reading.options import ReadOptions
 from kafkascope.analyzer.reading.reading import Reading, report_problems
 from kafkascope.analyzer.terminal import say, stdout_blocks, stdout_bytes, stdout_lines
+from kafkascope.analyzer.text import plural
 from kafkascope.analyzer.topics import TopicNames
 from kafkascope.errors import INTERRUPTED
 from kafkascope.extras import require
@@ -84,8 +85,7 @@ def export(options: ReadOptions, full: bool, table: TableName | None) -> int:
         shown = write_all(reading, options, form, how)
         if options.output not in (None, "-") and not options.quiet:
             what = "records of " if table == "records" else ""
-            said = f"{what}{shown} exchanges written to {options.output}"
-            say(said)
+            say(f"{what}{plural(shown, 'exchange')} written to {options.output}")
         return reading.finish()
 
 
@@ -103,7 +103,7 @@ def _export_files(files: list[AtRest], options: ReadOptions, form: str) -> int:
                 break
         writer.finish()
     if options.output not in (None, "-") and not options.quiet:
-        say(f"{limit.passed} records written to {options.output}")
+        say(f"{plural(limit.passed, 'record')} written to {options.output}")
     return 0 if limit.full else read.finish()
 
 

@@ -348,9 +348,9 @@ def settled(errors: Errors, findings: Iterable[Finding]) -> Errors:
 
 
 def errors_in_words(errors: Errors) -> str:
-    """Return how many errors there are: `116 errors; 35 expected by the protocol`."""
+    """Return how many errors there are: `116 errors; 35 more expected by the protocol`."""
     count, expected = errors.totals()
-    more = f"; {expected:,} expected by the protocol" if expected else ""
+    more = f"; {expected:,} more expected by the protocol" if expected else ""
     return (plural(count, "error") if count else "no errors") + more
 
 

@@ -190,11 +190,6 @@ def _found(causes: Iterable[Cause], most: int) -> Iterator[str]:
         yield _sentence(f"{cause.finding.severity.capitalize()}: {cause.finding.text}{therefore}")
 
 
-def often(count: int) -> str:
-    """Return how often a finding was made."""
-    return "once" if count == 1 else f"{count:,} times"
-
-
 def _sentence(text: str) -> str:
     """Of bounded length, with its end."""
     if len(text) > LIMITS.sentence_chars:

@@ -9,7 +9,7 @@ from typing import Final
 
 from kafkascope.analyzer.findings.causes import Cause, apart, names_of
 from kafkascope.analyzer.findings.model import exchanges_command
-from kafkascope.analyzer.report.collect import COMPLETE, ReportFacts, often, summary
+from kafkascope.analyzer.report.collect import COMPLETE, ReportFacts, summary
 from kafkascope.analyzer.report.sections import ReportTable, Section
 from kafkascope.analyzer.text import plural, safe
 from kafkascope.times import iso_ns
@@ -79,7 +79,7 @@ def _head(facts: ReportFacts) -> list[str]:
 def _cause(cause: Cause, names: str) -> list[str]:
     """Return a cause as an item of a list: symptom, consequences, fix, evidence."""
     finding = cause.finding
-    out = [f"- **{finding.severity}**: {_text(finding.text)} ({often(finding.count)})"]
+    out = [f"- **{finding.severity}**: {_text(finding.text)} ({plural(finding.count, 'event')})"]
     if cause.consequences:
         out.append(f"  Consequences: {_text(cause.therefore())}")
     out.append(f"  {_text(finding.advice)}")
@@ -99,7 +99,7 @@ def markdown(facts: ReportFacts, parts: list[Section], redacted: str) -> str:
     for cause in trouble:
         out += _cause(cause, names)
         out += [
-            f"  - **{each.severity}**: {_text(each.text)} ({often(each.count)})"
+            f"  - **{each.severity}**: {_text(each.text)} ({plural(each.count, 'event')})"
             for each in cause.consequences
         ]
     if chats:

@@ -14,7 +14,7 @@ from kafkascope.analyzer.findings.model import exchanges_command
 from kafkascope.analyzer.render.cells import size
 from kafkascope.analyzer.render.times import Times
 from kafkascope.analyzer.report.charts import escaped
-from kafkascope.analyzer.report.collect import COMPLETE, ReportFacts, often, summary
+from kafkascope.analyzer.report.collect import COMPLETE, ReportFacts, summary
 from kafkascope.analyzer.report.limits import LIMITS
 from kafkascope.analyzer.report.sections import ReportTable, Section
 from kafkascope.analyzer.text import plural
@@ -136,8 +136,8 @@ def _key_numbers(facts: ReportFacts) -> str:
         ("connections", f"{facts.connections:,}"),
         ("packets", f"{facts.packets:,}"),
         ("captured", size(facts.captured_bytes)),
-        ("errors found", f"{counts['error']:,}"),
-        ("warnings", f"{counts['warning']:,}"),
+        ("error findings", f"{counts['error']:,}"),
+        ("warning findings", f"{counts['warning']:,}"),
     )
     cells = (
         f"<div><dt>{escaped(what)}</dt><dd>{escaped(value)}</dd></div>" for what, value in numbers
@@ -189,7 +189,7 @@ def _finding(finding: Finding, facts: ReportFacts, times: Times, behind: str = "
         f'<article class="{finding.severity}"><h3><span class="sev">'
         f"{SIGNS[finding.severity]} {finding.severity}</span> {escaped(finding.text)}</h3>",
         f'<p>{_prose(finding.advice)} <span class="dim">{escaped(finding.name)},'
-        f" {often(finding.count)}{escaped(when)}</span></p>",
+        f" {plural(finding.count, 'event')}{escaped(when)}</span></p>",
     ]
     if finding.filter:
         command = exchanges_command(finding, shlex.join(facts.inputs))

@@ -140,8 +140,8 @@ class Conversion:
             remarks += copies(result.order, [file["path"] for file in manifest["files"]])
         remarks += manifest.get("left_out", ())  # older batches have none
         files, chosen = len(manifest["files"]), manifest["rows"]["exchanges"]
-        exchanges = f"{chosen} of " if manifest["options"].get("filter") else ""
-        exchanges += f"{manifest['exchanges']} exchanges of {manifest['packets']} packets"
+        exchanges = f"{chosen:,} of " if manifest["options"].get("filter") else ""
+        exchanges += f"{manifest['exchanges']:,} exchanges from {manifest['packets']:,} packets"
         return self._report(result, remarks, f"{exchanges} in {files} file{'s' * (files != 1)}")
 
     def _report(self, result: Result, remarks: list[str], written: str) -> int:

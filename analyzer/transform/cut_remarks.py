@@ -35,7 +35,7 @@ def composed_of(cutting: Cutting, others: int, path: Path) -> list[str]:
             "written without session handshakes, because there are too many: {} to ZooKeeper",
             "connection",
         ),
-        (cutting.resent, "written once, though it was sent again: {}", "segment"),
+        (cutting.resent, "written once: {}", "retransmitted segment"),
     )
     return [f"{kept} written to {path}", *counted(remarks)]
 

@@ -183,7 +183,7 @@ def about(line: Line, width: int, clock: Any) -> list[Spans]:
     ends = dict.fromkeys(time for time in (line.get("first"), line.get("last")) if time is not None)
     facts = (
         ("When", " to ".join(map(clock, ends)) if line.get("first") is not None else ""),
-        ("How often", f"{line['count']:,}" if line.get("count") else ""),
+        ("Events", f"{line['count']:,}" if line.get("count") else ""),
         ("Evidence", line.get("filter")),
         ("Connections", line.get("connects")),
         ("About", ", ".join(map(str, line.get("entities") or ()))),

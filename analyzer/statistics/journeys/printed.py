@@ -109,6 +109,8 @@ def _absent(one: Journey) -> Iterator[str]:
         yield "  Not in this capture: a response to its Produce request (acks=0, or it was lost)."
     if not one.fetched:
         yield "  Not in this capture: a Fetch response with it."
+        if produced is None:
+            yield "  `kafkascope stats partitions INPUT` lists the offsets in a capture."
     silent = sorted(
         {each.group for each in one.fetched if each.committed_ns is None} - {None}, key=str
     )

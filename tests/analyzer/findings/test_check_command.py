@@ -32,7 +32,7 @@ def test_a_finding_is_a_block_of_text() -> None:
     assert done.exit_code == 1
     lines = done.stdout.splitlines()
     assert states(lines[0], "error", "1 batch", "generous", "topic small")
-    assert lines[1].startswith("    message-too-large, 1 x, ")
+    assert lines[1].startswith("    message-too-large, 1 event, ")
     seen = 'client == "generous" and api == Produce'
     assert lines[2].startswith(f"    evidence: kafkascope ls {shlex.quote(LARGE)} -Y '{seen}")
     assert lines[3].startswith("    fix: Raise max.message.bytes")

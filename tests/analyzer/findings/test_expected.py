@@ -68,7 +68,7 @@ def test_the_demo_has_35_expected_errors() -> None:
     assert no.total() == 116
     found, names, _ = counted(DEMO)
     words = errors_in_words(settled(found.base.errors, found.reported(names)))
-    assert words == "116 errors; 35 expected by the protocol"
+    assert words == "116 errors; 35 more expected by the protocol"
 
 
 @pytest.mark.parametrize(
@@ -179,9 +179,9 @@ def test_a_pipe_is_filtered_by_the_exchange_alone(tmp_path: Path) -> None:
 def test_stats_errors_says_how_many_are_expected() -> None:
     result = run("stats", "errors", str(DEMO), "--json")
     assert sum(json.loads(line)["count"] for line in result.stdout.splitlines()) == 116
-    assert "116 errors; 35 expected by the protocol" in result.stderr
+    assert "116 errors; 35 more expected by the protocol" in result.stderr
     one = run("stats", "errors", str(DEMO), "-Y", "client == billing-1")
-    assert "no errors; 14 expected by the protocol" in one.stderr
+    assert "no errors; 14 more expected by the protocol" in one.stderr
 
 
 def test_stats_errors_says_where_logs_have_no_responses(tmp_path: Path) -> None:

@@ -154,7 +154,8 @@ def test_it_begins_with_sentences_and_a_chart(page: str) -> None:
         "Within 78 s: 1,778 exchanges, between 21 clients and 3 brokers, on 194 connections."
     )
     assert re.fullmatch(
-        r"[\d,]+ errors; \d+ expected by the protocol, and \d+ requests received no response\.",
+        r"[\d,]+ errors; \d+ more expected by the protocol, and \d+ requests received no "
+        r"response\.",
         said[1],
     )
     assert re.match(r"Findings: \d+ errors, \d+ warnings, \d+ notes and \d+ consequences", said[2])
