@@ -6,9 +6,11 @@ from __future__ import annotations
 import base64
 import binascii
 import re
+from collections.abc import Sequence
 from functools import lru_cache, partial
+from operator import itemgetter
 from pathlib import PurePath
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
 
 from kafkascope.analyzer.findings.counting import (
     Event,
@@ -33,6 +35,9 @@ if TYPE_CHECKING:
     from kafkascope.schemas.decoding import Decoded, Payloads
     from kafkascope.schemas.framing import Side
     from kafkascope.schemas.model import PayloadError, Schema, SchemaKey
+
+Place: TypeAlias = tuple[int, str, int]
+"""Time, id and number of an exchange."""
 
 # Beyond the limits one of so many batches is inspected. Topics with schemas get more, because a
 # misfit is what the rules look for; a topic without schemas may start to have some.
@@ -71,20 +76,22 @@ class VerdictTally(KeyedMeasures):
     the begin of a value do not."""
     exchanges: Events = whole(partial(Events, LIMITS.schema_exchanges))
 
-    def see(self, place: tuple[int, str, int], inspection: Inspection, count: int) -> None:
-        """Add the keys or values of one exchange with one verdict; `inspection` is of the first.
-        Called once for an exchange, with its time, id and number."""
-        time_ns, id_, number = place
+    def see_all(self, seen: Sequence[tuple[Place, Inspection, int]]) -> None:
+        """Add the keys or values of exchanges with one verdict: of each exchange its place, the
+        inspection of its first one, and their count."""
+        (first_ns, first_id, _), inspection, _ = min(seen, key=itemgetter(0))
         self._combine(
             {
-                "count": count,
-                "first": (time_ns, number),
-                "last_ns": time_ns,
-                "record": (time_ns, id_, *inspection.record),
-                "certain": int(inspection.certain),
+                "count": sum(count for _, _, count in seen),
+                "first": min((time_ns, number) for (time_ns, _, number), _, _ in seen),
+                "last_ns": max(time_ns for (time_ns, _, _), _, _ in seen),
+                "record": (first_ns, first_id, *inspection.record),
+                "certain": max(int(each.certain) for _, each, _ in seen),
             }
         )
-        self.exchanges.add(Event(time_ns, id_, 0, number, "", {}))
+        self.exchanges.add_all(
+            [Event(time_ns, id_, 0, number, "", {}) for (time_ns, id_, number), _, _ in seen]
+        )
 
 
 class SchemaUse(KeyedMeasures):
@@ -205,6 +212,7 @@ class SampledBatch(NamedTuple):
 
     topic: str
     """Name or marked id: see `topic_key`."""
+    budget: SampledTopic
     name: str | None
     way: Way
     partition: int

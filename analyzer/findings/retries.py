@@ -38,16 +38,11 @@ DOUBTFUL: Final = frozenset({-1, 7, 13, 20, 56})
 NETWORK_EXCEPTION, NOT_ENOUGH_REPLICAS_AFTER_APPEND, KAFKA_STORAGE_ERROR."""
 
 
-# 2^64 by the golden ratio, made odd (Knuth's multiplicative hashing): multiplied by it, numbers
-# that are near come to lie far apart.
-_SPREAD: Final = 0x9E3779B97F4A7C15
-
-
 def by_checksum(key: Key) -> int:
-    """Return the rank of a batch in the sample, from its checksum and size."""
-    *_, crc, size = key
-    mixed: int = ((crc << 24) ^ size) * _SPREAD
-    return mixed & 0xFFFF_FFFF_FFFF_FFFF
+    """Return the rank of a batch in the sample: its checksum, which is as good as random, and equal
+    in all tries."""
+    checksum: int = key[-2]
+    return checksum
 
 
 class Tries(Occurrences):
@@ -98,15 +93,10 @@ class Retries(Counts):
 
     def _add_tries(self, row: Row, about: Key, error: int, parts: PartitionColumns) -> None:
         """Take note of the batches for a partition."""
-        # Codec, size and checksum: a retry sends the same bytes.
-        ranks = [
-            ((each.crc << 24) ^ each.size) * _SPREAD & 0xFFFF_FFFF_FFFF_FFFF
-            for each in parts.batches
-        ]
         worst = self.batches.worst
-        places: Iterable[int] = range(len(ranks))
+        places: Iterable[int] = range(len(parts.batches))
         if worst is not None:
-            places = [at for at, rank in enumerate(ranks) if rank <= worst]
+            places = [at for at, each in enumerate(parts.batches) if each.crc <= worst]
         if not places:
             return
         begins, numbers = parts.by_batch(parts.begins), parts.by_batch(parts.numbers)
@@ -115,9 +105,10 @@ class Retries(Counts):
         closed = row.reason.endswith("by the broker")
         place = f"{row.client_address} {row.broker_address}" if closed else ""
         for at in places:
-            if worst is not None and ranks[at] > worst:
-                continue
             batch, begin_ns = parts.batches[at], begins[at]
+            if worst is not None and batch.crc > worst:
+                continue
+            # A retry sends the same bytes.
             key = *about, batch.crc, batch.size
             tries = self._try(key, begin_ns, numbers[at], batch.record_count or 0)
             if not answered[at] or error in DOUBTFUL:

@@ -13,6 +13,7 @@ from kafkascope.analyzer.findings.limits import LIMITS
 from kafkascope.analyzer.findings.payloads import (
     Change,
     Inspection,
+    Place,
     SampledBatch,
     SamplingBudget,
     SchemaUse,
@@ -27,7 +28,6 @@ from kafkascope.analyzer.findings.payloads import (
 from kafkascope.analyzer.findings.rules import RULES, limit
 from kafkascope.analyzer.findings.view import Counts, DetectorInput, Finding
 from kafkascope.analyzer.findings.words import plural, spelled
-from kafkascope.analyzer.identity import ClientKey
 from kafkascope.analyzer.merging.tables import by_key
 from kafkascope.analyzer.model import Severity
 from kafkascope.analyzer.statistics.exchange_batch import ExchangeBatch, PartitionColumns
@@ -71,12 +71,16 @@ class Schemas(Counts):
         if payloads is None or payloads.known.empty or batch.way == "replica":
             return  # without any schema there are no findings
         who = batch.client if batch.way == "produce" else ("", "")  # else the writer is unknown
-        chosen: dict[tuple[int, str, int], list[SampledBatch]] = {}
+        chosen: dict[Place, list[SampledBatch]] = {}
         for (topic, partition, _), parts in batch.parts.items():
             if topic is not None and parts.counts:
                 self._sample(batch, topic, partition, parts, chosen)
+        seen: dict[tuple[Any, ...], list[tuple[Place, Inspection, int]]] = {}
         for place, samples in chosen.items():
-            self._inspect(place, who, payloads, samples)
+            for key, (inspection, count) in self._inspect(payloads, samples).items():
+                seen.setdefault(key, []).append((place, inspection, count))
+        for key, inspections in seen.items():
+            self.judged[(*key, *who)].see_all(inspections)
 
     def _sample(
         self,
@@ -84,7 +88,7 @@ class Schemas(Counts):
         topic: str,
         partition: int,
         parts: PartitionColumns,
-        chosen: dict[tuple[int, str, int], list[SampledBatch]],
+        chosen: dict[Place, list[SampledBatch]],
     ) -> None:
         """Add the record batches of a partition that the budget takes to `chosen`, by the time, id
         and number of their exchange."""
@@ -106,25 +110,20 @@ class Schemas(Counts):
                 continue
             offset = None if base is None else base + before[at]
             position = partition, within[at], offset
-            sample = SampledBatch(topic, named, way, *position, blobs[at], record_batch)
+            sample = SampledBatch(topic, budget, named, way, *position, blobs[at], record_batch)
             chosen.setdefault((begins[at], ids[at], numbers[at]), []).append(sample)
         if left:
             self.left[(topic,)].count += left
 
     def _inspect(
-        self,
-        place: tuple[int, str, int],
-        who: ClientKey,
-        payloads: Payloads,
-        samples: Iterable[SampledBatch],
-    ) -> None:
-        """Inspect record batches of an exchange, and tally each verdict once for the exchange."""
+        self, payloads: Payloads, samples: Iterable[SampledBatch]
+    ) -> dict[tuple[Any, ...], tuple[Inspection, int]]:
+        """Inspect record batches of an exchange; return one inspection and a count by verdict."""
         verdicts: dict[tuple[Any, ...], tuple[Inspection, int]] = {}
         for sample in samples:
-            budget = self._budget.of(sample.topic, sample.way)
             for inspection, count in inspect_batch(payloads, sample):
-                if budget is not None and inspection.verdict.kind != "plain":
-                    budget.framed = True
+                if inspection.verdict.kind != "plain":
+                    sample.budget.framed = True
                 key = (sample.topic, inspection.side, *inspection.verdict, sample.way)
                 earlier = verdicts.get(key)
                 if earlier is None:
@@ -134,8 +133,7 @@ class Schemas(Counts):
                     first = min(earlier[0], inspection, key=lambda one: one.record)
                     certain = earlier[0].certain or inspection.certain
                     verdicts[key] = first._replace(certain=certain), earlier[1] + count
-        for key, (inspection, count) in verdicts.items():
-            self.judged[(*key, *who)].see(place, inspection, count)
+        return verdicts
 
     def _describe(self, topic: Any, inspection: Inspection) -> None:
         """Note subjects and sources of the schema of a key or value."""

@@ -51,7 +51,6 @@ NO_LIMITS = {
     "findings.followers.IN_A_MINUTE": "a unit",
     "findings.followers.IN_A_SECOND": "a unit",
     "findings.followers.SLOT": "how exactly times of responses and of polls are kept",
-    "findings.retries._SPREAD": "mixes bits",
     "findings.sending.LEAST_SEGMENT": "RFC 9293: the smallest default of a full segment",
     "findings.sending.LONGEST": "RFC 1122: the longest delay of an acknowledgement",
     "findings.shares.REJECT": "a type of acknowledgement (KIP-932)",
