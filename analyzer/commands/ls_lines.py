@@ -97,7 +97,7 @@ def table(
             started = True
             times.saw(reading.first_ns)
         text = joined([cell(row, exchange) for cell in makers])
-        return output.lined(text, _style(row))
+        return output.lined(text, _style(row), safe=True)
 
     # On a terminal a number is padded, or cut.
     apart = width is None and not times.relative
@@ -112,7 +112,7 @@ def _batch(of: Of, of_row: Iterable[bool]) -> Callable[[Rows, list[Item]], bytes
     whether they have the value of each column."""
     if not all(of_row):
         return None
-    return lambda rows, items: b"".join([of(rows.row(item), None) for item in items])
+    return lambda rows, items: b"".join([of(rows.row_in_passing(item), None) for item in items])
 
 
 def _priority(options: ReadOptions) -> Sequence[str]:
@@ -124,10 +124,13 @@ def _priority(options: ReadOptions) -> Sequence[str]:
     return (*PRIORITY[:3], *filter(words.__contains__, PRIORITY), *PRIORITY)
 
 
+_STYLES: Final = {"answered": "", "no-reply": "", "opaque": "~"}
+
+
 def _style(row: Row) -> str:
     if row.errors:
         return "~" if row.expected else "!"  # ~ is dim
-    return {"answered": "", "no-reply": "", "opaque": "~"}.get(row.state, "?")
+    return _STYLES.get(row.state, "?")
 
 
 def plain(columns: Sequence[ListColumn], form: str, output: Output) -> Printing:

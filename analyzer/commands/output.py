@@ -129,9 +129,10 @@ class Output:
         """Write a command for the runner of a CI job."""
         self._write(inert(tabbed(text), begun=True).encode() + b"\n")
 
-    def lined(self, text: str, style: str = "") -> bytes:
-        """Return what `line` writes."""
-        text = tabbed(text)
+    def lined(self, text: str, style: str = "", *, safe: bool = False) -> bytes:
+        """Return what `line` writes; `safe`: of characters that print."""
+        if not safe:
+            text = tabbed(text)
         if self._inert:
             text = inert(text)
         if self._ascii:

@@ -39,45 +39,43 @@ def _outcome(row: Row) -> str:
     if row.state in ("open", "lost"):
         return f"? no answer, {row.reason}"
     if row.state == "no-reply":
-        return " ".join(("acks=0", *_subject(row), *_amount(row)))
+        return f"acks=0{_subject(row)}{_amount(row)}"
     if row.errors:
         return "! " + _errors(row)
-    if is_unread(row):
+    if row.undecoded and is_unread(row):
         return "? not decoded"
     if row.zookeeper is not None and row.notes and row.notes[0].side == "response":
         return f"! {row.notes[0].text}"
-    words = ["ok", *_subject(row)]
+    text = f"ok{_subject(row)}"
     if row.api == "Produce" and row.offset is not None and len(row.partitions) == 1:
-        words.append(f"offset {row.offset}")
+        text += f" offset {row.offset}"
     else:
-        words += _amount(row)
-    waited = round(row.wait_ns / 1_000_000)
-    if waited:
-        words.append(f"(waited {waited} ms)")
+        text += _amount(row)
+    if waited := round(row.wait_ns / 1_000_000):
+        text += f" (waited {waited} ms)"
     if row.throttle_ms:
-        words.append(f"(throttled {row.throttle_ms} ms)")
-    if row.forwarded:
-        words.append("(forwarded)")
-    return " ".join(words)
+        text += f" (throttled {row.throttle_ms} ms)"
+    return f"{text} (forwarded)" if row.forwarded else text
 
 
-def _subject(row: Row) -> list[str]:
-    """Return what it refers to: one partition, some topics, a group, or a node of ZooKeeper."""
+def _subject(row: Row) -> str:
+    """Return what it refers to, behind a space: one partition, some topics, a group, or a node of
+    ZooKeeper."""
     if row.zookeeper is not None:
         about = row.zookeeper
-        said = about.path or (about.session_id if row.api == "zk.connect" else None)
-        return [said] if said else []
+        name = about.path or (about.session_id if row.api == "zk.connect" else None)
+        return f" {name}" if name else ""
     if row.topics:
         if len(row.topics) == 1 and len(row.partitions) == 1:
-            return [f"{row.topics[0]}-{row.partitions[0]}"]
-        return [_some(row.topics)]
-    return [_some(row.groups)] if row.groups else []
+            return f" {row.topics[0]}-{row.partitions[0]}"
+        return f" {_some(row.topics)}"
+    return f" {_some(row.groups)}" if row.groups else ""
 
 
-def _amount(row: Row) -> list[str]:
+def _amount(row: Row) -> str:
     if row.records is None:
-        return []
-    return ["1 record" if row.records == 1 else f"{row.records or 'no'} records"]
+        return ""
+    return " 1 record" if row.records == 1 else f" {row.records or 'no'} records"
 
 
 def _errors(row: Row) -> str:

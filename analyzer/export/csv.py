@@ -74,7 +74,9 @@ class CsvExport(LinesExport):
     def quick(self, rows: Rows) -> Quick:
         if self._records:
             return RecordLines(self._names, self._options.payloads).text
-        return lambda item: self._line(rows.row(item)) if is_named(item, self._names) else None
+        return lambda item: (
+            self._line(rows.row_in_passing(item)) if is_named(item, self._names) else None
+        )
 
     def finish(self) -> None:
         known = self._late.known()

@@ -23,12 +23,12 @@ TIME_FORMATS: Final[dict[str, str]] = {
 
 
 @lru_cache(maxsize=256)
-def _second(seconds: int, utc: bool, date: bool) -> str:
+def _second(seconds: int, how: str) -> str:
     try:
-        when = time.gmtime(seconds) if utc else time.localtime(seconds)
+        when = time.gmtime(seconds) if how.startswith("u") else time.localtime(seconds)
     except (OverflowError, ValueError, OSError):
         return str(seconds)
-    return time.strftime("%Y-%m-%d %H:%M:%S" if date else "%H:%M:%S", when)
+    return time.strftime("%Y-%m-%d %H:%M:%S" if how.endswith("d") else "%H:%M:%S", when)
 
 
 class Times:
@@ -36,14 +36,11 @@ class Times:
 
     def __init__(self, how: str = "a") -> None:
         self.how = how
+        self.relative = how in ("r", "d", "dd")
+        """Whether times are relative to another exchange."""
         self._first: int | None = None
         self._last: int | None = None
         self._shown: int | None = None
-
-    @property
-    def relative(self) -> bool:
-        """Whether times are relative to another exchange."""
-        return self.how in ("r", "d", "dd")
 
     def saw(self, time_ns: int) -> None:
         """Take note of an exchange that is not shown."""
@@ -62,8 +59,7 @@ class Times:
         if self.how == "e":
             return seconds(time_ns)
         whole, rest = divmod(time_ns, SECOND)
-        clock = _second(whole, self.how.startswith("u"), self.how.endswith("d"))
-        return f"{clock}.{rest // 1_000_000:03d}"
+        return f"{_second(whole, self.how)}.{rest // 1_000_000:03d}"
 
     def behind(self, first_ns: int | None, last_ns: int | None) -> str:
         """When something began and ended, to stand behind a comma; empty where that is unknown."""

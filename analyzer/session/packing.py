@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 from kafkascope.analyzer.exchanges.column import NONE, columns_of
 from kafkascope.analyzer.exchanges.columns import grown, packed_frames, packed_pair
 from kafkascope.analyzer.exchanges.outcome import result
-from kafkascope.analyzer.exchanges.pairs import Rows, exchange_of, row_like
+from kafkascope.analyzer.exchanges.pairs import Rows, exchange_of, refilled
 from kafkascope.analyzer.exchanges.rows import Row
 from kafkascope.analyzer.model import STATES
 from kafkascope.kernel.pairs import OWN, Pair
@@ -101,7 +101,7 @@ class Packer:
                 own.append(values := item.own())
                 common.append(known[1])
                 id_ = identify(item)
-                texts.append(result(row_like(row, id_, values)))
+                texts.append(result(refilled(row, id_, values)))
                 packets.append((item.packet, item.response_packet if item.answered else NONE))
                 frames.append(packed_pair(item))
             else:
