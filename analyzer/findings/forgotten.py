@@ -6,6 +6,7 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Iterator
+from itertools import pairwise
 from typing import Final
 
 from kafkascope.analyzer.findings.filters import connections_in
@@ -15,6 +16,7 @@ from kafkascope.analyzer.findings.security import expired, rest_before
 from kafkascope.analyzer.findings.versions import refused_versions
 from kafkascope.analyzer.findings.view import DetectorInput, Finding, brokers_in, client_key
 from kafkascope.analyzer.findings.words import duration, listed, plural
+from kafkascope.analyzer.merging.tables import by_key
 from kafkascope.analyzer.statistics.connections import ZOOKEEPER
 from kafkascope.analyzer.statistics.model import Line
 
@@ -74,10 +76,35 @@ def _idle_ends(view: DetectorInput) -> list[tuple[int, Line]]:
     found.sort(key=lambda each: each[0])
     if len(found) >= limit("reset.count"):
         return found
+    soon = _soon(view)
+    if soon:
+        return soon
     return [each for each in found if each[0] >= limit("reset.single") and not _is_fin(each[1])]
 
 
-def _rest_of(line: Line) -> int | None:
+def _soon(view: DetectorInput) -> list[tuple[int, Line]]:
+    """Return connections that were reset after shorter rests, where that happened several times,
+    one after the other, and to none that was busy: a broker that stops resets all at once."""
+    reset = by_key(
+        (line["broker_address"], (rest_before(line), line))
+        for line in view.lines
+        if line["end"] == "broker rst" and line["unanswered"]
+    )
+    for found in reset.values():
+        found.sort(key=lambda each: (each[0] or 0, each[1]["connection"]))
+        times = sorted(line["ended"] for _, line in found)
+        turns = 1 + sum(after - before >= SECOND for before, after in pairwise(times))
+        rests = [_rest_of(line, limit("drop.rest")) for _, line in found]
+        if (
+            turns >= limit("reset.turns")
+            and None not in rests
+            and not any(expired(line) for _, line in found)
+        ):
+            return [(rest or 0, line) for rest, line in found]
+    return []
+
+
+def _rest_of(line: Line, least: float | None = None) -> int | None:
     """Return how long a connection was idle before the request at which the broker's side ended it;
     None where that is not how it ended. Devices answer at once for a connection that they
     forgot."""
@@ -85,7 +112,7 @@ def _rest_of(line: Line) -> int | None:
     if rest is None or line["end"] not in ("broker fin", "broker rst"):
         return None
     at_once = 0 <= line["ended"] - line["waiting"] < limit("lost.age")
-    idle = rest >= limit("reset.rest")
+    idle = rest >= (limit("reset.rest") if least is None else least)
     return rest if at_once and idle and line["protocol"] != ZOOKEEPER else None
 
 

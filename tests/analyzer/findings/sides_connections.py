@@ -316,6 +316,7 @@ SIDES: dict[tuple[str, ...], Side] = {
     ("broker-down", "outage.short"): Side(back, 15 * SECOND, 15 * SECOND + 1),
     ("silent-drop", "reset.rest"): Side(lambda n: forgets(n, n), 20 * SECOND - 1, 20 * SECOND),
     ("silent-drop", "reset.count"): Side(lambda n: forgets(*[60 * SECOND] * n), 1, 2),
+    ("silent-drop", "reset.turns"): Side(lambda n: forgets(*[7 * SECOND] * n), 2, 3),
     ("silent-drop", "reset.single"): Side(forgets, 200 * SECOND - 1, 200 * SECOND),
     ("silent-drop", "idle.default"): Side(
         lambda n: forgets(n, n, how="fin"), 590 * SECOND, 590 * SECOND - 1

@@ -386,3 +386,14 @@ def test_who_was_served_by_others_meanwhile(
             and (line["answered"] or 0) > begin
             for line in lines
         )
+
+
+@pytest.mark.parametrize(
+    ("rest_ns", "turns", "told"),
+    [(7 * SECOND, 3, True), (7 * SECOND, 2, False), (SECOND, 3, False)],
+)
+def test_resets_after_short_rests_one_after_the_other(rest_ns: int, turns: int, told: bool) -> None:
+    wires = [forgotten(number, rest_ns) for number in range(turns)]
+    assert ("silent-drop" in found(*wires)) == told
+    busy = forgotten(9, SECOND // 2)
+    assert "silent-drop" not in found(*wires, busy)
