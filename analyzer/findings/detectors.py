@@ -188,6 +188,8 @@ DETECTORS: Final = (
         "group_protocols",
         "GroupProtocols",
         _keys("JoinGroup", "SyncGroup", "DescribeGroups"),
+        _keys("ConsumerGroupHeartbeat", "ShareGroupHeartbeat", "StreamsGroupHeartbeat")
+        | _keys("OffsetCommit"),
     ),
     Detector("stuck", needs=_groups),
     Detector("starved", "Starvation", _keys("Fetch")),

@@ -34,7 +34,7 @@ ELSEWHERE: Final = frozenset(
 )
 """Codes with detectors of their own."""
 HANDLED: Final = frozenset(
-    {3, 14, 15, 16, 22, 25, 27, 36, 51, 69, 70, 71, 79, 82, 94, 100, 103, 110, 117, 122, 123}
+    {3, 14, 15, 16, 22, 25, 27, 36, 51, 69, 70, 71, 79, 82, 94, 100, 103, 110, 111, 117, 122, 123}
 )
 """Codes that healthy clients meet now and then and deal with: only storms of them count."""
 # CONCURRENT_TRANSACTIONS: brokers complete a transaction after they answered EndTxn, and
@@ -42,9 +42,18 @@ HANDLED: Final = frozenset(
 # storm.
 BUSY: Final = frozenset({51})
 BROKEN: Final = frozenset(
-    {-1, 2, 7, 12, 19, 20, 21, 23, 24, 26, 41, 42, 43, 50, 60, 63, 67, 81, 87, 112}
+    {-1, 2, 7, 12, 19, 20, 21, 23, 24, 26, 37, 38, 40, 41, 42, 43, 44, 50, 60, 63, 67, 81, 87, 112}
 )
 """Codes that healthy clusters and clients do not give, or meet."""
+ASKED: Final = {
+    26: "session_timeout_ms",
+    37: "num_partitions",
+    38: "replication_factor",
+    50: "transaction_timeout_ms",
+}
+"""Codes that refuse a value -> the field of the request, or of a topic in it."""
+DEFAULT: Final = -1
+"""A number of partitions or replicas that is left to the broker."""
 AMONG_BROKERS: Final = frozenset({41})
 """NOT_CONTROLLER."""
 NO_TOPIC: Final = frozenset({3, 17})
@@ -59,10 +68,19 @@ class DiskFailure(Occurrences):
     topics: Names = whole(Names)
 
 
+class ErrorSeen(Occurrences):
+    """Responses with an error."""
+
+    values: Names = whole(Names)
+    """Of the request, that were refused."""
+    messages: Names = whole(Names)
+    """What the broker said besides."""
+
+
 class ErrorCodes(Counts):
     """Errors that no statistic counts by topic."""
 
-    seen = Occurrences.table(LIMITS.many_keys)
+    seen = ErrorSeen.table(LIMITS.many_keys)
     """By code, API, client and topic."""
     disks = DiskFailure.table(500)
     """By broker and API."""
@@ -72,7 +90,13 @@ class ErrorCodes(Counts):
         for code, topic in found:
             elsewhere = code in ELSEWHERE or row.api == "ApiVersions"
             if not elsewhere and not (row.api == "Metadata" and code in NO_TOPIC):
-                self.seen[(code, row.api, *client_of(row), topic)].see(row)
+                seen = self.seen[(code, row.api, *client_of(row), topic)]
+                seen.see(row)
+                if code in ASKED:
+                    seen.values.add(_value(exchange.request_body or {}, ASKED[code], topic))
+                for error in row.errors:
+                    if error.code == code and error.message:
+                        seen.messages.add(error.message)
         topics = {topic for code, topic in found if code == STORAGE_ERROR}
         if topics:
             failed = self.disks[(row.broker_address, row.api)]
@@ -101,8 +125,25 @@ class ErrorCodes(Counts):
             )
 
 
+def _value(asked: dict[str, Any], field: str, topic: Any) -> str:
+    """Return a value of a request, or of a topic in it, with its name; empty where it has none."""
+    named = (
+        each for each in asked.get("topics") or () if topic_key(each.get("name"), None) == topic
+    )
+    value = next(named, asked).get(field)
+    return "" if value is None or value == DEFAULT else f"{field} {value:,}"
+
+
+def _said(seen: ErrorSeen) -> str:
+    """Return the values that were refused, and the first reason that the broker gave."""
+    values = sorted(filter(None, seen.values))
+    given = f" ({listed(values, 2)})" if values else ""
+    said = spelled(min(seen.messages, default=""))
+    return given + (f": {said.removesuffix('.')}" if said else "")
+
+
 def _seen(
-    code: int, api: Any, client: Client, topic: Any, seen: Occurrences, view: DetectorInput
+    code: int, api: Any, client: Client, topic: Any, seen: ErrorSeen, view: DetectorInput
 ) -> Iterator[Finding]:
     from kafkascope.dissectors.reference.help import help_of
 
@@ -126,7 +167,7 @@ def _seen(
     yield view.finding(
         "error-storm" if storm else "error-broken" if code in BROKEN else "error-seen",
         f"{plural(seen.count, f'{api} response')} to {client}{about} returned "
-        f"{error}{often}{again}",
+        f"{error}{often}{again}{_said(seen)}",
         all_of(api_is(api), f"error == {code}", view.of_topic(topic)),
         seen,
         client=client,

@@ -1,22 +1,30 @@
 """Subscriptions and assignments of classic groups that their readers refuse: brokers pass them on
-unread."""
+unread. Clients that do not fit their group: without an assignor in common, of another type, or
+that commit without being members."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from typing import Any, Final
 
-from kafkascope.analyzer.findings.counting import Names, OccurrencesWithText, whole
-from kafkascope.analyzer.findings.filters import quoted
+from kafkascope.analyzer.findings.counting import Names, Occurrences, OccurrencesWithText, whole
+from kafkascope.analyzer.findings.filters import all_of, quoted
 from kafkascope.analyzer.findings.limits import LIMITS
 from kafkascope.analyzer.findings.view import Counts, DetectorInput, Exchange, Finding, Row
 from kafkascope.analyzer.findings.words import listed, plural, spelled
-from kafkascope.analyzer.identity import client_of
+from kafkascope.analyzer.identity import ClientKey, client_of
+from kafkascope.dissectors.reference.codes import error_name
 
 CONSUMER: Final = "consumer"
 CONNECT: Final = "connect"
 """Protocol types whose bytes are known."""
 
+INCONSISTENT: Final = 23
+UNKNOWN_MEMBER: Final = 25
+NOT_FOUND: Final = 69
+"""GROUP_ID_NOT_FOUND, which a heartbeat gets that would join a group of another type."""
+
+READ: Final = ("JoinGroup", "SyncGroup", "DescribeGroups")
 SIDES: Final = ("request", "response", "described")
 """Where bytes are seen: as they are sent, passed on, described to others."""
 
@@ -30,8 +38,15 @@ class UnreadableBytes(OccurrencesWithText):
     members: Names = whole(Names)
 
 
+class Refused(Occurrences):
+    """Requests of a client that its group refused, and what the broker said."""
+
+    messages: Names = whole(Names)
+    error: Names = whole(Names)
+
+
 class GroupProtocols(Counts):
-    """Bytes that group members and leaders exchange through brokers."""
+    """Bytes that group members and leaders exchange through brokers; what groups refuse."""
 
     unread = UnreadableBytes.table(LIMITS.keys)
     """By kind, side, group, protocol type that refuses the bytes, client."""
@@ -42,9 +57,20 @@ class GroupProtocols(Counts):
     assigned = OccurrencesWithText.table(LIMITS.keys)
     """The members of each group that its leader assigned partitions to."""
 
+    offers = OccurrencesWithText.table(LIMITS.keys)
+    """The assignors that each client of a group offered."""
+    refused = Refused.table(LIMITS.keys)
+    """By group, API, client."""
+    outside = Occurrences.table(LIMITS.keys)
+    """Commits that a group refused because they came from no member, by group and client."""
+
     def add_exchange(self, row: Row, exchange: Exchange) -> None:
         asked, told = exchange.request_body, exchange.response_body
         logged = exchange.logged
+        if row.errors and asked is not None:
+            self._refused(row, asked)
+        if row.api not in READ:
+            return
         if asked is None or (logged is not None and any(map(_is_contents, logged.unknown))):
             return  # Text forms of request logs lack bytes.
         if row.api == "DescribeGroups":
@@ -53,6 +79,8 @@ class GroupProtocols(Counts):
         group, kind = asked["group_id"], asked.get("protocol_type") or ""
         if kind:
             self.types[(group,)].words.add(kind)
+        for each in asked.get("protocols") or ():
+            self.offers[(group, *client_of(row))].words.add(each["name"])
         if row.api == "SyncGroup":
             parts = [(each["member_id"], each["assignment"]) for each in asked["assignments"]]
             self._look("assignment", "request", row, group, kind, parts)
@@ -70,6 +98,23 @@ class GroupProtocols(Counts):
             parts = [(each["member_id"], each["metadata"]) for each in others]
             self._look("subscription", "response", row, group, kind, parts)
         self.members[(group, mine)].words.add(client_of(row))
+
+    def _refused(self, row: Row, asked: dict[str, Any]) -> None:
+        """Take a request that a group refused, other than those of members that it had before."""
+        group, codes = asked.get("group_id"), {error.code for error in row.errors}
+        if row.api == "OffsetCommit":
+            alone = not asked["member_id"] and asked.get("generation_id_or_member_epoch", -1) < 0
+            if alone and UNKNOWN_MEMBER in codes:
+                self.outside[(group, *client_of(row))].see(row)
+            return
+        joins = row.api == "JoinGroup" or asked.get("member_epoch") == 0
+        code = next((code for code in (INCONSISTENT, NOT_FOUND) if code in codes), None)
+        if joins and code is not None:
+            refused = self.refused[(group, row.api, *client_of(row))]
+            refused.see(row, error=str(code))
+            for error in row.errors:
+                if error.message:
+                    refused.messages.add(error.message)
 
     def _described(self, row: Row, told: dict[str, Any]) -> None:
         for group in told.get("groups") or ():
@@ -101,6 +146,69 @@ class GroupProtocols(Counts):
                     unread.see(row, words=fault, members=member)
 
     def findings(self, view: DetectorInput) -> Iterator[Finding]:
+        for (group, api, *who), refused in self.refused.items():
+            yield self._misfit(group, str(api), (who[0], who[1]), refused, view)
+        for (group, *who), seen in self.outside.items():
+            client, name = view.client(*who), spelled(group)
+            yield view.finding(
+                "commit-outside",
+                f"{client} commits offsets of group {name} without being a member of it: "
+                f"{plural(seen.count, 'commit')} failed with UNKNOWN_MEMBER_ID, because the group "
+                f"has members{self._members(group, client.key, view)}",
+                f"api == OffsetCommit and error == {UNKNOWN_MEMBER} and group == {quoted(group)}",
+                seen,
+                client=client,
+                about={"group": name, "error": error_name(UNKNOWN_MEMBER)},
+            )
+        yield from self._unread(view)
+
+    def _misfit(
+        self, group: Any, api: str, who: ClientKey, refused: Refused, view: DetectorInput
+    ) -> Finding:
+        """Return the finding about a client that its group does not take."""
+        client, name = view.client(*who), spelled(group)
+        errors = [error_name(int(code)) for code in refused.error]
+        why = f": {listed(map(spelled, refused.messages), 1)}" if refused.messages else ""
+        case, mine = "type", self.offers.get((group, *who))
+        if mine is not None and api == "JoinGroup" and not refused.messages:
+            case, theirs = "", self._assignors(group, who, view)
+            why = f": it offers {listed(map(spelled, sorted(mine.words)))}"
+            why += f", and {theirs}" if theirs else ""
+        return view.finding(
+            "group-mismatch",
+            f"{client} cannot join group {name}: {plural(refused.count, f'{api} request')} failed "
+            f"with {listed(errors)}{why}",
+            all_of(f"api == {api}", "failed", f"group == {quoted(group)}"),
+            refused,
+            client=client,
+            case=case,
+            link=errors[0],
+            about={"group": name, "error": errors},
+        )
+
+    def _assignors(self, group: Any, who: ClientKey, view: DetectorInput) -> str:
+        """Return what the other clients of a group offer."""
+        others = (
+            f"{view.client(*key)} {listed(map(spelled, sorted(each.words)))}"
+            for (name, *key), each in sorted(self.offers.items(), key=str)
+            if name == group and tuple(key) != tuple(who)
+        )
+        return listed(others, 3)
+
+    def _members(self, group: Any, who: ClientKey, view: DetectorInput) -> str:
+        """Return the other clients of a group in brackets, as far as the capture has them."""
+        story = view.base.groups.story(str(group))
+        found = sorted(
+            {
+                view.client(member.client_id, member.host)
+                for member in (story.members if story is not None else ())
+                if (member.client_id or "", member.host) != who
+            }
+        )
+        return f" ({listed(found)})" if found else ""
+
+    def _unread(self, view: DetectorInput) -> Iterator[Finding]:
+        """Yield findings about bytes that cannot be read."""
         found = dict(self.unread.items())
         sent = {key[:3] for key in found}
         for (what, side, group, kind, *who), unread in found.items():

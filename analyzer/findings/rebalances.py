@@ -18,6 +18,7 @@ from kafkascope.analyzer.findings.words import Spelled, duration, listed, plural
 from kafkascope.analyzer.merging.tables import by_key
 from kafkascope.analyzer.statistics.groups.causes import DID_NOT_REJOIN, pace_ns
 from kafkascope.analyzer.statistics.groups.model import Member, Rebalance, Story
+from kafkascope.analyzer.statistics.model import Line
 
 QUIET: Final = frozenset({"formed", "joined", "left", "handover", "unknown"})
 """What happens when members are started and stopped on purpose."""
@@ -67,8 +68,10 @@ def _causes(story: Story, view: DetectorInput) -> Iterator[Finding]:
         if _word(each) in rule_of and not (each.cause == "fenced" and _by_instance(each.text))
     )
     for name, found in by_rule.items():
-        case = ""
-        if name == "rebalance-expired":
+        case, closed = "", ""
+        if name == "rebalance-expired" and _died(story, view):
+            case, closed = "ended", "; their connections were closed before"
+        elif name == "rebalance-expired":
             rejoined = not all(DID_NOT_REJOIN in each.text for each in found)
             case = "" if rejoined else "did-not-rejoin"
             case = "consumer-protocol" if story.protocol == "consumer" else case
@@ -77,7 +80,8 @@ def _causes(story: Story, view: DetectorInput) -> Iterator[Finding]:
             story,
             found,
             f"{len(found)} of {plural(len(story.rebalances), 'rebalance')} of group "
-            f"{spelled(story.group)}: {listed(dict.fromkeys(each.text for each in found), 2)}",
+            f"{spelled(story.group)}: {listed(dict.fromkeys(each.text for each in found), 2)}"
+            f"{closed}",
             view,
             case,
         )
@@ -93,6 +97,24 @@ def _causes(story: Story, view: DetectorInput) -> Iterator[Finding]:
             MEMBERSHIP,
             view,
         )
+
+
+def _died(story: Story, view: DetectorInput) -> bool:
+    """Return whether the clients of all members that timed out had ended their connections before:
+    the system does so when a process ends, and not when it is slow or stopped."""
+    _, joined = _places(view, story.group)
+    closed = {line["client_address"]: line["ended"] for line in view.lines if _by_client(line)}
+    gone = [member for member in story.members if member.state == "expired"]
+    return bool(gone) and all(
+        (ended := closed.get(place)) is not None
+        and ended - (member.last_ns or 0) < _session_ns(member)
+        for member in gone
+        for place in joined.get(member.id, {""})
+    )
+
+
+def _by_client(line: Line) -> bool:
+    return str(line["end"]).startswith("client")
 
 
 def _fenced(story: Story, view: DetectorInput) -> Iterator[Finding]:

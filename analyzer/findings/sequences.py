@@ -31,6 +31,10 @@ RULE_OF: Final = {
 }
 
 
+REFUSED: Final = ("fenced", "failed")
+"""Outcomes of transactions that ended with an error."""
+
+
 class Sequences(Counts):
     """Errors of producers; sequences and transactions from their statistic."""
 
@@ -184,7 +188,9 @@ def _hangs(each: Line, clients: list[str], view: DetectorInput) -> Iterator[Find
     allowed = limit("transaction.open") if timeout is None else timeout * MS
     if age is None or age < allowed:
         return
-    until = "" if open_ else f" until it was {each['outcome']}"
+    refused = each["text"].removeprefix("got ") if each["outcome"] in REFUSED else ""
+    ended = "its end failed" if each["outcome"] == "failed" else f"it was {each['outcome']}"
+    until = "" if open_ else f" until {ended}{refused and f' ({refused})'}"
     limits = "" if timeout is None else f"; transaction.timeout.ms is {duration(allowed)}"
     # Whoever began before the capture may have been allowed more.
     sure = timeout is not None or age >= limit("transaction.most")
@@ -199,8 +205,9 @@ def _hangs(each: Line, clients: list[str], view: DetectorInput) -> Iterator[Find
         f"txn == {quoted(str(each['transactional_id']))} and {during}",
         span=(each["time"], each["time"] + age),
         severity=None if sure else "note",
+        case="" if open_ else "ended",
         number=each["number"],
-        about={"txn": named, "client": clients},
+        about={"txn": named, "client": clients, "error": refused or ()},
     )
 
 

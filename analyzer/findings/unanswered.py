@@ -12,9 +12,18 @@ from kafkascope.analyzer.findings.filters import among
 from kafkascope.analyzer.findings.limits import LIMITS
 from kafkascope.analyzer.findings.rules import SECOND, limit
 from kafkascope.analyzer.findings.versions import first_release, rejected_at_once
-from kafkascope.analyzer.findings.view import Client, Counts, DetectorInput, Exchange, Finding, Row
-from kafkascope.analyzer.findings.words import duration, plural, spelled
+from kafkascope.analyzer.findings.view import (
+    Client,
+    Counts,
+    DetectorInput,
+    Exchange,
+    Finding,
+    Row,
+    client_key,
+)
+from kafkascope.analyzer.findings.words import duration, plural, size, spelled
 from kafkascope.analyzer.identity import client_key_of, client_of
+from kafkascope.analyzer.merging.tables import by_key
 from kafkascope.analyzer.statistics.connections import WAITING
 from kafkascope.analyzer.statistics.exchange_batch import ExchangeBatch
 from kafkascope.analyzer.statistics.model import Line
@@ -42,6 +51,13 @@ class LateResponse(Occurrences):
     """(time, number of its exchange) of the last slow answer."""
 
 
+class LastUnacknowledged(Occurrences):
+    """Produce requests with acks=0 of a connection."""
+
+    last: tuple[int, int, int] | None = most()
+    """Time, number and bytes of the last one."""
+
+
 class Unanswered(Counts):
     """Lost, in flight for too long, late."""
 
@@ -49,6 +65,8 @@ class Unanswered(Counts):
     """By client and API."""
     open = Occurrences.table(LIMITS.keys)
     late = LateResponse.table(10_000, unranked=1)
+    """By connection."""
+    unacknowledged = LastUnacknowledged.table(10_000)
     """By connection."""
 
     def add(self, batch: ExchangeBatch) -> None:
@@ -61,6 +79,9 @@ class Unanswered(Counts):
                 lost = self.lost[(*client_of(row), row.api, row.broker_address, row.reason)]
                 lost.see(row)
                 lost.take(oldest=max(0, age))
+        elif row.state == "no-reply" and row.api == "Produce":
+            seen = self.unacknowledged[(row.connection,)]
+            seen.see(row, last=(row.time_ns, row.number, row.request_bytes or 0))
         elif row.state == "open":
             if row.api_key not in WAITING:
                 self.open[(*client_of(row), row.api, row.broker_address)].see(row)
@@ -85,7 +106,42 @@ class Unanswered(Counts):
             late = self.late[(connection.number, connection.first_ns)]
             late.take(closed_ns=event.time_ns)
 
+    def _failed(self, view: DetectorInput) -> Iterator[Finding]:
+        """Yield findings about requests with acks=0 at which a broker closed the connection."""
+        # KafkaApis: an error of such a request has no response, so that the broker closes the
+        # connection instead, for the client to get new metadata. One that stops closes others too.
+        worked: dict[str, int] = {}
+        for line in view.lines:
+            last_ns = max(line["answered"] or 0, line["opened"] or 0)
+            broker = line["broker_address"]
+            worked[broker] = max(worked.get(broker, 0), last_ns if line["requests"] else 0)
+        found = by_key(
+            ((client_key(line), line["broker_address"]), (line, seen.last))
+            for line in view.lines
+            if (seen := self.unacknowledged.get((line["connection"],))) is not None
+            and seen.last is not None
+            and line["end"] in ("broker fin", "broker rst")
+            and 0 <= line["ended"] - seen.last[0] < AT_ONCE
+            and (line["answered"] or 0) <= seen.last[0]
+            and worked[line["broker_address"]] > line["ended"]
+        )
+        for (key, broker), closed in sorted(found.items()):
+            client, numbers = view.client(*key), [last[1] for _, last in closed]
+            yield view.finding(
+                "acks-0-failed",
+                f"{spelled(broker)} closed {plural(len(closed), 'connection')} from {client} at a "
+                f"Produce request with acks=0 of up to {size(max(last[2] for _, last in closed))}: "
+                "the request failed, and such a request has no response",
+                among("number", numbers[: LIMITS.entities]),
+                count=len(closed),
+                span=(min(last[0] for _, last in closed), max(last[0] for _, last in closed)),
+                number=min(numbers),
+                client=client,
+                about={"broker": spelled(broker)},
+            )
+
     def findings(self, view: DetectorInput) -> Iterator[Finding]:
+        yield from self._failed(view)
         for (*who, api, broker, reason), lost in self.lost.items():
             client, age = view.client(*who), lost.oldest or 0
             waited = f" after up to {duration(age)}" if age >= SECOND // 10 else ""

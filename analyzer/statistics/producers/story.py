@@ -16,6 +16,7 @@ OUT_OF_ORDER: Final = 45
 DUPLICATE: Final = 46
 FENCING: Final = frozenset({47, 49, 90})
 """INVALID_PRODUCER_EPOCH, INVALID_PRODUCER_ID_MAPPING, PRODUCER_FENCED."""
+INVALID_TXN_STATE: Final = 48
 
 BEGAN: Final = "began before the capture, or was empty"
 
@@ -213,6 +214,11 @@ def _ended(
         return current
     if error in FENCING:
         _end(current, "fenced", event, f"got {error_name(error)}")
+        return None
+    if error == INVALID_TXN_STATE:
+        # Since transactions of version 2 (KIP-890, Kafka 4.0) the end of one that the coordinator
+        # has aborted, after its timeout, gets this.
+        _end(current, "failed", event, f"got {error_name(error)}")
         return None
     if error:
         # Asked again later, as after CONCURRENT_TRANSACTIONS.

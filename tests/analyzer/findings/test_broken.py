@@ -409,6 +409,15 @@ def test_a_subscription_whose_leader_assigns_all_the_same_is_no_finding() -> Non
     assert "group-unreadable" not in found([group(GOOD, wanted=b"\0\1" + WANTED)])
 
 
+@pytest.mark.parametrize(("factor", "shown"), [(3, " (replication_factor 3)"), (-1, "")])
+def test_a_value_that_a_broker_refuses_is_named_with_its_reason(factor: int, shown: str) -> None:
+    topic = {"name": "t", "num_partitions": 2, "replication_factor": factor}
+    wire = Wire().client(request("CreateTopics", 7, 1, topics=[topic]))
+    refusal = {"name": "t", "error_code": 38, "error_message": "Only 1 broker(s)."}
+    finding = found([wire.broker(response("CreateTopics", 7, 1, topics=[refusal]))])["error-broken"]
+    assert finding.text.endswith(f"returned INVALID_REPLICATION_FACTOR{shown}: Only 1 broker(s)")
+
+
 def test_what_an_administrator_sees_of_a_group() -> None:
     member: dict[str, Any] = {"member_id": "app-1", "client_id": "app", "client_host": "/10.0.0.4"}
     member |= {"member_metadata": b"\0\0" + WANTED, "member_assignment": ASSIGNED}

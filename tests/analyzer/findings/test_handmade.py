@@ -25,6 +25,7 @@ from tests.kit.wire import (
     framed,
     heartbeat,
     metadata,
+    produce,
     request,
     response,
     told,
@@ -402,6 +403,35 @@ def test_a_transaction_that_nobody_ends() -> None:
     hangs = found([wire])["transaction-hangs"]
     assert "was open for 90 s" in hangs.text
     assert hangs.filter == 'txn == "x" and number in {1..3}'
+
+
+def test_a_transaction_that_its_coordinator_aborted() -> None:
+    """Kafka 4 answers INVALID_TXN_STATE, where older brokers fence the producer."""
+    wire = Wire().client(request("InitProducerId", 5, 1, "x", transactional_id="x"))
+    wire.broker(response("InitProducerId", 5, 1, producer_id=7, producer_epoch=0))
+    records = batch([(None, b"v")], producer=(7, 0, 0), attributes=16)
+    topics = [{"name": "t", "partition_data": [{"index": 0, "records": records}]}]
+    sent: dict[str, Any] = {"acks": -1, "topic_data": topics, "transactional_id": "x"}
+    wire.client(request("Produce", 12, 2, "x", **sent)).broker(response("Produce", 12, 2))
+    wire.time_ns += 90 * SECOND
+    ended: dict[str, Any] = {"producer_id": 7, "producer_epoch": 0, "committed": True}
+    wire.client(request("EndTxn", 5, 3, "x", transactional_id="x", **ended))
+    wire.broker(response("EndTxn", 5, 3, error_code=48))
+    told = found([wire])
+    assert states(told["transaction-hangs"].text, "until its end failed (INVALID_TXN_STATE)")
+    assert "Commit sooner" in told["transaction-hangs"].advice
+    assert told["error-seen"].because
+
+
+def test_requests_without_a_response_that_fail() -> None:
+    """A broker closes the connection in place of an error, and goes on."""
+    closed = Wire().client(produce(1, acks=0)).close("broker")
+    other = Wire(number=1, start_ns=START + SECOND).client(heartbeat(1)).broker(beat(1))
+    finding = found([closed, other])["acks-0-failed"]
+    assert states(finding.text, "closed 1 connection from app", "acks=0")
+    assert "acks-0-failed" not in found([closed])  # it stopped, perhaps
+    answered = Wire().client(produce(1, acks=0), heartbeat(2)).broker(beat(2)).close("broker")
+    assert "acks-0-failed" not in found([answered, other])
 
 
 @pytest.mark.parametrize(("timeout_ms", "hangs"), [(89_000, True), (91_000, False)])

@@ -14,7 +14,7 @@ from tests.analyzer.findings.sides import wire_of
 from tests.analyzer.findings.sides_applications import reads, writes
 from tests.analyzer.findings.sides_groups import HERE, member, restless
 from tests.kit.batches import batch
-from tests.kit.members import Members
+from tests.kit.members import Members, subscribed
 from tests.kit.wire import SECOND, START, Wire, request, response
 
 
@@ -285,3 +285,69 @@ def test_applications_of_one_library_are_a_chat() -> None:
     ]
     assert shared.severity == "chat"
     assert "2 applications in this capture: killed, survivor" in shared.text
+
+
+def refused(group: Members, name: str, code: int, assignor: str) -> None:
+    asked = {"member_id": "", "protocol_type": "consumer", "session_timeout_ms": 10_000}
+    asked |= {"protocols": [{"name": assignor, "metadata": subscribed("orders")}]}
+    group.ask(name, 2, "JoinGroup", 8, asked, {"error_code": code}, 0)
+
+
+@pytest.mark.parametrize(("code", "told"), [(23, True), (79, False)])
+def test_a_client_without_an_assignor_of_its_group(code: int, told: bool) -> None:
+    group = Members()
+    group.join("a", 0, 1, ("a",))
+    refused(group, "b", code, "sticky")
+    findings = found(group.wires.values())
+    assert ("group-mismatch" in findings) == told
+    if told:
+        finding = findings["group-mismatch"]
+        assert states(finding.text, "b cannot join group g", "it offers sticky, and a range")
+        assert "assignor" in finding.advice
+        assert findings["error-broken"].because
+
+
+@pytest.mark.parametrize("epoch", [0, 4])
+def test_a_client_for_another_type_of_group(epoch: int) -> None:
+    """Brokers answer so to members that they evicted, too: these have an epoch."""
+    group = Members()
+    answer = {"error_code": 69, "error_message": "Group g is not a share group."}
+    asked = {"member_id": "b", "member_epoch": epoch, "subscribed_topic_names": ["orders"]}
+    group.ask("b", 2, "ShareGroupHeartbeat", 1, asked, answer, 0)
+    findings = found(group.wires.values())
+    assert ("group-mismatch" in findings) == (not epoch)
+    if not epoch:
+        assert states(findings["group-mismatch"].text, "GROUP_ID_NOT_FOUND", "not a share group")
+        assert "another group.id" in findings["group-mismatch"].advice
+
+
+@pytest.mark.parametrize(("member", "outside"), [("", True), ("b-1", False)])
+def test_commits_of_who_is_no_member(member: str, outside: bool) -> None:
+    """assign() with the group.id of others; an evicted member has an id."""
+    group = Members()
+    group.join("a", 0, 1, ("a",))
+    part = {"partition_index": 0, "committed_offset": 7}
+    asked = {"member_id": member, "generation_id_or_member_epoch": -1 if outside else 1}
+    asked |= {"topics": [{"name": "orders", "partitions": [part]}]}
+    done = [{"name": "orders", "partitions": [{"partition_index": 0, "error_code": 25}]}]
+    group.ask("b", 2, "OffsetCommit", 8, asked, {"topics": done}, 0)
+    finding = found(group.wires.values()).get("commit-outside")
+    assert (finding is not None) == outside
+    if finding is not None:
+        assert states(finding.text, "b commits offsets of group g", "1 commit", "has members (a)")
+
+
+@pytest.mark.parametrize("ended", [True, False])
+def test_a_member_whose_process_ended_is_not_slow(ended: bool) -> None:
+    group = Members()
+    group.join("b", 0, 1, ("a", "b"))
+    group.join("a", 0, 1)
+    for second in range(1, 31):
+        group.beat("b", second, 1, 27 if second == 30 else 0)
+    group.beat("a", 3, 1)
+    if ended:
+        group.wires["a"].close("client", "rst")
+    group.join("b", 31, 2, ("b",))
+    finding = found(group.wires.values())["rebalance-expired"]
+    assert ("connections were closed before" in finding.text) == ended
+    assert ("SIGKILL" in finding.advice) == ended
