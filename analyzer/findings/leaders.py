@@ -7,6 +7,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import Any, Final
 
 from kafkascope.analyzer.findings.counting import (
@@ -21,7 +22,7 @@ from kafkascope.analyzer.findings.filters import all_of, quoted
 from kafkascope.analyzer.findings.limits import LIMITS
 from kafkascope.analyzer.findings.rules import MS, limit
 from kafkascope.analyzer.findings.view import Client, Counts, DetectorInput, Exchange, Finding, Row
-from kafkascope.analyzer.findings.words import Spelled, duration, listed, plural
+from kafkascope.analyzer.findings.words import Spelled, duration, listed, plural, spelled
 from kafkascope.analyzer.identity import client_key_of, client_of
 from kafkascope.analyzer.merging.tables import by_key
 from kafkascope.analyzer.statistics.model import per_second, topic_key
@@ -58,6 +59,12 @@ class Leaderless(Occurrences):
     clients: Names = whole(Names)
 
 
+class SeenCluster(Occurrences):
+    """Metadata responses with the id of a cluster."""
+
+    clients: Names = whole(Names)
+
+
 class Leaders(Counts):
     """Errors about leaders next to Metadata requests, and requests for unknown topics."""
 
@@ -67,6 +74,8 @@ class Leaders(Counts):
     """By client, topic and error."""
     leaderless = Leaderless.table(LIMITS.many_keys)
     """By topic and partition."""
+    clusters = SeenCluster.table(LIMITS.few_keys)
+    """By the address of a broker and the cluster id."""
 
     def add_exchange(self, row: Row, exchange: Exchange) -> None:
         refused = [e for e in row.errors if e.code in LEADER and not e.top]
@@ -76,6 +85,9 @@ class Leaders(Counts):
         end = row.time_ns + (row.latency_ns or 0)
         if row.api == "Metadata":
             asking.events.note(row, "metadata", {}, -1)
+            cluster = (exchange.response_body or {}).get("cluster_id")
+            if cluster:
+                self.clusters[(row.broker_address, cluster)].see(row, clients=client_of(row))
             for error in row.errors:
                 if error.code in NO_TOPIC and not error.top and error.partition is None:
                     named = topic_key(error.topic, error.topic_id)
@@ -115,9 +127,36 @@ class Leaders(Counts):
             if seen.count >= limit("unknown-topic.count") or _waits(client, topic, seen, view):
                 yield _unknown(client, topic, int(str(code)), seen, view)
         yield from _leaderless(dict(self.leaderless.items()), view)
+        by_broker = by_key(
+            (str(at), (str(name), seen)) for (at, name), seen in self.clusters.items()
+        )
+        for broker, found in by_broker.items():
+            yield from _changed(broker, found, view)
         for by, traffic in view.base.apis.grouped(("api", "client_id", "host")):
             client = view.client(by["client_id"], by["host"])
             yield from _rates(str(by["api"]), client, traffic, view)
+
+
+def _changed(
+    broker: str, found: list[tuple[str, SeenCluster]], view: DetectorInput
+) -> Iterator[Finding]:
+    """Yield the change from one cluster to another behind an address, where a client had to do with
+    both: an ingress that routes by server name has several at the same time."""
+    found.sort(key=lambda each: each[1].first or (0, 0))
+    for (old, before), (new, after) in pairwise(found):
+        begun = after.first or (0, 0)
+        both = set(before.clients) & set(after.clients)
+        if not both or (before.last_ns or 0) >= begun[0]:
+            continue
+        clients = view.clients(both)
+        yield view.finding(
+            "cluster-changed",
+            f"{spelled(broker)} was in cluster {spelled(old)}, and is in cluster {spelled(new)} "
+            f"{duration(begun[0] - (before.last_ns or 0))} later, for {listed(clients)}",
+            f'api == Metadata and broker == "{broker}"',
+            after,
+            about={"broker": broker, "client": clients},
+        )
 
 
 def _stale(

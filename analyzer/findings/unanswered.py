@@ -11,7 +11,11 @@ from kafkascope.analyzer.findings.counting import Names, Occurrences, least, mos
 from kafkascope.analyzer.findings.filters import among
 from kafkascope.analyzer.findings.limits import LIMITS
 from kafkascope.analyzer.findings.rules import SECOND, limit
-from kafkascope.analyzer.findings.versions import first_release, rejected_at_once
+from kafkascope.analyzer.findings.versions import (
+    answered_versions,
+    first_release,
+    rejected_at_once,
+)
 from kafkascope.analyzer.findings.view import (
     Client,
     Counts,
@@ -280,8 +284,10 @@ def _skipped(
 ) -> Finding:
     assert skipped.example is not None
     _, own, _, later, other = skipped.example
-    since = first_release(api, version)
-    known = f"; Kafka has {api} v{version} since {since}" if since else ""
+    since, known = first_release(api, version), ""
+    answers = version in answered_versions(view).get((str(broker), api), ())
+    if since and not answers:
+        known = f"; Kafka has {api} v{version} since {since}"
     if api == API_VERSIONS:
         known = "; Kafka has ApiVersions since 0.10.0"
     return view.finding(
@@ -294,7 +300,7 @@ def _skipped(
         client=client,
         api=api,
         broker=broker,
-        case="old-broker" if api == API_VERSIONS else "",
+        case="old-broker" if api == API_VERSIONS else "answered" if answers else "",
     )
 
 

@@ -241,7 +241,7 @@ def _ended(
         return None
     if not all(map(_ended_at_first, lines)):
         return None
-    answered = {at for broker in brokers for at in _answers(view).get((broker, api), ())}
+    answered = {at for broker in brokers for at in answered_versions(view).get((broker, api), ())}
     lower = [each for each in answered if each < version]
     if version in answered or not (lower or (api == "ApiVersions" and version)):
         return None
@@ -300,7 +300,7 @@ def rejected_at_once(view: DetectorInput) -> Counter[str]:
 
 
 @DetectorInput.once
-def _answers(view: DetectorInput) -> dict[tuple[str, str], list[int]]:
+def answered_versions(view: DetectorInput) -> dict[tuple[str, str], list[int]]:
     return by_key(
         ((str(key["broker"]), str(key["api"])), key["version"])
         for key, traffic in view.base.apis.grouped(("broker", "api", "version"))

@@ -77,6 +77,21 @@ def test_one_address_of_two_nodes(second: str, error: int, tells: bool) -> None:
 
 
 @pytest.mark.parametrize(
+    ("clusters", "tells"), [("AB", True), ("ABB", True), ("AA", False), ("ABA", False)]
+)
+def test_an_address_that_leads_to_another_cluster(clusters: str, tells: bool) -> None:
+    """Behind an ingress that routes by server name there are several all the time."""
+    wire = Wire()
+    for number, cluster in enumerate(clusters, 1):
+        wire.client(request("Metadata", 12, number))
+        wire.broker(response("Metadata", 12, number, cluster_id=cluster))
+    finding = found([wire]).get("cluster-changed")
+    assert (finding is not None) == tells
+    if finding is not None:
+        assert states(finding.text, "10.0.1.2:9092 was in cluster A", "cluster B", "for app")
+
+
+@pytest.mark.parametrize(
     ("broker", "times", "tells"),
     [
         ("8.8.8.8", 4, True),

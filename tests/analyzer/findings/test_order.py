@@ -63,6 +63,7 @@ def test_a_request_that_is_skipped_for_ever() -> None:
     finding = ordered(wire.close("client"))[SKIPPED]
     assert (finding.severity, finding.count) == ("warning", 1)
     assert states(finding.text, "1 Heartbeat v3 request", "2", "then", "39")
+    assert "the broker answers others of this version" in finding.advice
     assert SKIPPED in ordered(beats(1, 3)), "also where the connection is still open"
 
 

@@ -37,7 +37,7 @@ BY_HAND = {
     *("slow-transfer", "syn-lost"),
     *("handlers-busy", "broker-local-slow", "followers-slow", "network-threads-busy"),
     *("slow-reader", "likely-refused", "controller-listener"),
-    *("acks-0-failed", "group-mismatch", "commit-outside"),
+    *("acks-0-failed", "group-mismatch", "commit-outside", "cluster-changed"),
 }
 """Rules that no capture shows: see `test_cut_off`, `test_memberships`, `test_handmade`,
 `test_recovered` and `test_delays`; those of
@@ -52,6 +52,7 @@ CALM = {
     "likely-refused": "java-old",
     "controller-listener": "java-old",
     "acks-0-failed": "healthy",
+    "cluster-changed": "healthy",
     "group-mismatch": "healthy",
     "commit-outside": "healthy",
     "address-differs": "zookeeper-consumers",
