@@ -268,7 +268,7 @@ _OPTIONS: Final = (
     _control(
         "--control",
         "PATH",
-        "Control socket; - for stdin and stdout, none for no control (default: a socket of yours)",
+        "Control socket; - for stdin and stdout, none for no control (default: a private socket)",
         default="",
     ),
     _control("--metrics", "[HOST]:PORT", "Address of Prometheus metrics (default: none)"),

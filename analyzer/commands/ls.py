@@ -13,6 +13,7 @@ from kafkascope.analyzer.commands.atrest import list_files
 from kafkascope.analyzer.commands.help import command, refusing, setting
 from kafkascope.analyzer.commands.options import input_options
 from kafkascope.analyzer.commands.output import Output
+from kafkascope.analyzer.commands.tables import terminal_width
 from kafkascope.analyzer.filter.errors import FilterError
 from kafkascope.analyzer.reading.log_files import kafka_files
 from kafkascope.analyzer.reading.options import ReadOptions
@@ -35,9 +36,9 @@ def ls(options: ReadOptions, connects: bool) -> int:
     """List requests with their responses, one per line.
 
     INPUT is a pcap or pcapng file (also .gz, .zst, .xz, .bz2), several, a folder, or - for stdin.
-    Lines are ordered by number, as the requests were sent; of live input by completion. Of Kafka's
-    own files (log segments, indexes, checkpoints, partition folders) batches or entries are listed,
-    with what a recovering broker would truncate.
+    Lines are ordered by number, as the requests were sent; live input by completion. Kafka's own
+    files (log segments, indexes, checkpoints, partition folders) are listed by batch or entry, with
+    what a recovering broker would truncate.
 
     \b
       kafkascope ls prod.pcapng -Y 'latency > 500ms and not wait' --sort latency
@@ -51,7 +52,7 @@ def ls(options: ReadOptions, connects: bool) -> int:
         return list_files(files, options)
     times = Times(options.time_format)
     with refusing(FilterError, option="--columns"):
-        columns = columns_of(options.columns, times)
+        columns = columns_of(options.columns, times, terminal_width())
     sorting = None if options.sort is None else _sorting(options.sort, times)
     fields = (
         ls_lines.field_printer(options.fields, options.field_options) if options.fields else None

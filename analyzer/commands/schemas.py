@@ -41,7 +41,8 @@ def schemas(options: ReadOptions, folder: str | None, redact: str | None) -> int
     """List record schemas: used, known, and missing.
 
     Schemas come from --schemas, --schema, --registry, and the capture itself (HTTP with a registry,
-    or its _schemas topic). Keys and values are counted of the records that -Y selects.
+    or its _schemas topic). -Y selects the records whose keys and values
+    are counted.
 
     \b
       kafkascope schemas prod.pcapng

@@ -22,6 +22,9 @@ from kafkascope.analyzer.text import safe
 Cell: TypeAlias = "Callable[[Row, Exchange | None], str]"
 CellValues: TypeAlias = "Callable[[Row, Exchange | None], tuple[Any, ...]]"
 
+# Columns of a terminal on which the longest usual name, ConsumerGroupHeartbeat v1, leaves the
+# result as much as it has on one of 140.
+ROOMY: Final = 150
 # Width that the column of what is left over gets before others are hidden.
 MAX_REST: Final = 24
 
@@ -46,8 +49,9 @@ class ListColumn(NamedTuple):
     """Whether the row has all that it shows."""
 
 
-def columns_of(names: Sequence[str], times: Times) -> list[ListColumn]:
-    """The columns of these names, or the usual ones; `FilterError` for a name that is no field."""
+def columns_of(names: Sequence[str], times: Times, terminal: int | None = None) -> list[ListColumn]:
+    """Return the columns of these names, or the usual ones; `FilterError` for a name that is no
+    field. `terminal`: its width."""
     wide = {"a": 12, "u": 12, "ad": 23, "ud": 23, "e": 17}.get(times.how, 11)
 
     def api(row: Row, _: Exchange | None) -> str:
@@ -61,7 +65,13 @@ def columns_of(names: Sequence[str], times: Times) -> list[ListColumn]:
         "time": _default("time", "time", wide, lambda r, _: times.text(r.time_ns)),
         "client": _default("client", "client_id", 14, lambda r, _: r.client_id or r.client_address),
         "broker": _default("broker", "broker_address", 20, lambda r, _: r.broker_address),
-        "api": _default("api", "api", 17, api, lambda r, _: (r.api, r.api_version)),
+        "api": _default(
+            "api",
+            "api",
+            25 if (terminal or 0) >= ROOMY else 17,
+            api,
+            lambda r, _: (r.api, r.api_version),
+        ),
         "request.bytes": _sized("request.bytes", "Req", lambda row: row.request_bytes),
         "response.bytes": _sized("response.bytes", "Resp", lambda row: row.response_bytes),
         "latency": _default("latency", "latency", -8, latency)._replace(downwards=True),

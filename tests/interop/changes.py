@@ -66,7 +66,7 @@ CASES = (
     Case("api == Fetch -> set response.responses[*].partitions[*].high_watermark += 1000", NOTHING),
     Case(
         "api == Produce -> set response.responses[*].partition_responses[*].base_offset += 100",
-        "the producer hears other offsets",
+        "the producer gets other offsets",
     ),
     Case(
         "api == Produce -> "
@@ -112,7 +112,7 @@ def seen(produced: Sequence[Any], consumed: Sequence[Any]) -> str:
     if not twice and any(each != sorted(each) for each in times):
         words.append("another order")
     if not words and any(written[2] not in (None, row[2]) for row, written in known):
-        words.append("the producer hears other offsets")
+        words.append("the producer gets other offsets")
     if extra := len(read.keys() - by_time.keys()):
         words.append(f"{extra} more records")
     return ", ".join(words) or NOTHING

@@ -85,7 +85,7 @@ class ExchangeList(LineList):
         key = (width, self.times, tuple(self.extra), self.reference_ns, self.edge)
         if self._for != key:
             times = self.clock()
-            *usual, result = columns_of((), times)
+            *usual, result = columns_of((), times, width)
             # Shorter, so that the result has room.
             added = columns_of((*self.extra, "result"), times)[:-1] if self.extra else []
             priority = (*PRIORITY[:3], *self.extra, *PRIORITY[3:])

@@ -11,7 +11,7 @@ from typing import Final
 
 import pytest
 
-from kafkascope.analyzer.commands import output, tables
+from kafkascope.analyzer.commands import ls, output, tables
 from kafkascope.analyzer.text import columns_taken
 from tests.kit.run import run
 from tests.kit.samples import ROOT
@@ -64,7 +64,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def screen(monkeypatch: pytest.MonkeyPatch, folder: Path, command: str, width: int | None) -> str:
     """Return what a command prints on stdout, on a terminal or (without a width) in a pipe."""
-    for module in (output, tables):
+    for module in (ls, output, tables):
         monkeypatch.setattr(module, "terminal_width", lambda: width)
     monkeypatch.chdir(folder)
     result = run(*shlex.split(command))
