@@ -174,6 +174,7 @@ DETECTORS: Final = (
         needs=_always,
     ),
     # What clients of a topic ask.
+    Detector("coordinators", "Coordinators", _keys("FindCoordinator")),
     Detector(
         "deleted",
         "Deleted",

@@ -256,6 +256,24 @@ def without_leader(count: int) -> bool:
     return "leader-missing" in found([asking(*leaderless(*[-1] * count))], "leader-missing")
 
 
+def uncoordinated(
+    count: int, span_ns: int = 9 * SECOND, then: int = 15, version: int = 3
+) -> dict[str, Finding]:
+    """A member that looks so often for a coordinator; at last it gets another code."""
+    wire = wire_of(0)
+    for number in range(count):
+        code = 15 if number < count - 1 else then
+        at(wire, SECOND + span_ns * number // max(1, count - 1))
+        if version < 4:
+            wire.client(request("FindCoordinator", version, number, key="g"))
+            wire.broker(response("FindCoordinator", version, number, error_code=code))
+        else:
+            wire.client(request("FindCoordinator", version, number, coordinator_keys=["g"]))
+            answer = {"key": "g", "error_code": code}
+            wire.broker(response("FindCoordinator", version, number, coordinators=[answer]))
+    return found([wire], "coordinator-missing")
+
+
 def unknown_topic(count: int) -> bool:
     return "unknown-topic" in found([asking(*[unknown()] * count)], "unknown-topic")
 
@@ -320,6 +338,10 @@ SIDES: dict[tuple[str, ...], Side] = {
     ("error-storm", "errors.storm-busy"): Side(busy, 3 * SECOND + 1, 3 * SECOND),
     ("stale-leader", "leader.retries"): Side(lambda n: stale(n, 9 * SECOND), 2, 3),
     ("stale-leader", "leader.refresh"): Side(lambda n: stale(5, n), 2 * SECOND - 1, 2 * SECOND),
+    ("coordinator-missing", "coordinator.count"): Side(lambda n: bool(uncoordinated(n)), 2, 3),
+    ("coordinator-missing", "coordinator.span"): Side(
+        lambda n: bool(uncoordinated(9, n)), 2 * SECOND - 1, 2 * SECOND
+    ),
     ("leader-missing", "unknown-topic.count"): Side(without_leader, 4, 5),
     ("unknown-topic", "unknown-topic.count"): Side(unknown_topic, 4, 5),
     ("unknown-topic", "unknown-topic.spreading"): Side(spreading, 5 * SECOND - 1, 5 * SECOND),

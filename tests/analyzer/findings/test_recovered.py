@@ -9,7 +9,15 @@ import pytest
 
 from tests.analyzer.findings.judging import found, states
 from tests.analyzer.findings.sides_ends import at_stable
-from tests.analyzer.findings.sides_requests import BUSY, NODE, asking, closing, leaderless, unknown
+from tests.analyzer.findings.sides_requests import (
+    BUSY,
+    NODE,
+    asking,
+    closing,
+    leaderless,
+    uncoordinated,
+    unknown,
+)
 from tests.kit.batches import batch
 from tests.kit.members import Members
 from tests.kit.wire import SECOND, START, Wire, metadata, request, response
@@ -95,6 +103,14 @@ def test_a_member_that_looks_up_its_topic_once(stays: int, topic: str) -> None:
     assert (finding is not None) == (stays > 5 and topic == "orders")
     if finding is not None:
         assert states(finding.text, "looked up topic orders once")
+
+
+@pytest.mark.parametrize("version", [3, 4])
+def test_a_group_without_a_coordinator(version: int) -> None:
+    finding = uncoordinated(9, version=version)["coordinator-missing"]
+    assert states(finding.text, "Group g has no coordinator", "9 FindCoordinator responses to app")
+    assert states(finding.advice, "offsets.topic.replication.factor")
+    assert not uncoordinated(9, then=0, version=version)
 
 
 def fetching(refresh: float, times: int = 5) -> Wire:
