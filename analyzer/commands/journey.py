@@ -96,6 +96,9 @@ def journey(options: ReadOptions, key: str | None, otlp: str | None) -> int:
             output.end()
         if not named:
             reading.lacks("records of this choice")
+        for topic in dict.fromkeys(topic for topic, _, _ in named):
+            if topic not in joins.topics:
+                reading.lacks(f"topic {safe(topic)}")
         return reading.finish()
 
 

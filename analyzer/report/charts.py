@@ -13,7 +13,7 @@ from math import log2
 from typing import Final, NamedTuple
 
 from kafkascope.analyzer.render.graphs import Graph, GraphEdge, GraphNode
-from kafkascope.analyzer.text import safe
+from kafkascope.analyzer.text import cut_within, safe
 
 WIDTH: Final = 900
 # Of a label.
@@ -227,7 +227,7 @@ def _box(node: GraphNode, x: float, y: float) -> str:
         f"<g><title>{escaped(', '.join(node.lines))}</title>"
         f'<rect x="{x:g}" y="{y:g}" width="{BOX}" height="{BOX_HEIGHT}" class="{node.shape}" '
         f'rx="{0 if node.shape == "application" else BOX_HEIGHT / 2:g}"/>'
-        f"{_text(x + 12, y + 15, name, '', room // LETTER)}"
+        f"{_text(x + 12, y + 15, cut_within(name, room // LETTER))}"
         f"{_text(x + 12, y + 30, ', '.join(more), 'dim', room // LETTER)}</g>"
     )
 

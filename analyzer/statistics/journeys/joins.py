@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import sys
 from collections import Counter, defaultdict
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field
 from functools import cache
 from heapq import heappop, heappush
@@ -151,6 +151,11 @@ class Joins:
                 if whole is not part:
                     whole.merge(part)
         return found
+
+    @property
+    def topics(self) -> Collection[str]:
+        """The topics that somebody writes or reads."""
+        return self._clients.labels.values()
 
     # --- one partition
 

@@ -81,6 +81,11 @@ def test_it_says_when_there_is_no_producer() -> None:
     assert "no producers or consumers" in result.stderr
 
 
+def test_a_journey_in_a_topic_that_nobody_uses_says_so() -> None:
+    words = [run("journey", DEMO, f"{topic}-0@99").stderr for topic in ("orders", "oders")]
+    assert words == ["", "kafkascope: no topic oders in this capture\n"]
+
+
 # --- kafkascope journey --otlp: files that opentelemetry-proto's own classes read -----------------
 
 
