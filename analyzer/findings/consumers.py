@@ -78,13 +78,15 @@ def _happened(group: str, kind: str, here: list[Happening], view: DetectorInput)
     )
     numbers = sorted({each.number for each in here if each.number is not None})[: LIMITS.entities]
     more = f" (and {len(here) - 1} more)" if len(here) > 1 else ""
+    by_hand = all(each.by_hand for each in here)
     return view.finding(
         name,
         f"Group {spelled(group)} {did}: {spelled(here[0].text)}{more}",
         f"group == {quoted(group)}" if kind == "pause" else all_of(where, among("number", numbers)),
         count=len(here),
         span=(here[0].time_ns, here[-1].time_ns),
-        severity="note" if all(each.by_hand for each in here) else None,
+        severity="note" if by_hand else None,
+        case="by-hand" if by_hand and kind == "back" else "",
         number=numbers[0] if numbers else None,
         about=view.about_group(group, [each.topic for each in here if each.topic]),
     )

@@ -50,10 +50,14 @@ class Readers(Members):
         answer = {"topics": [{"name": "orders", "partitions": [data | {"leader_epoch": 0}]}]}
         self.plain(name, at, "ListOffsets", 5, asked, answer)
 
-    def commit(self, name: str, at: Seconds, offset: int, error: int = 0) -> None:
+    def commit(
+        self, name: str, at: Seconds, offset: int, error: int = 0, *, by_hand: bool = False
+    ) -> None:
         part = {"partition_index": 0, "committed_offset": offset, "committed_leader_epoch": -1}
         topics = [{"name": "orders", "partitions": [part | {"committed_metadata": None}]}]
         asked = {"member_id": name, "generation_id": 1, "topics": topics}
+        if by_hand:
+            asked |= {"member_id": "", "generation_id": -1}
         done = [{"name": "orders", "partitions": [{"partition_index": 0, "error_code": error}]}]
         self.ask(name, at, "OffsetCommit", 7, asked, {"topics": done}, 0.01)
 

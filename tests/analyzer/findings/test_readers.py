@@ -314,6 +314,25 @@ def test_numbers_of_real_traffic(capture: str, parts: tuple[str, ...]) -> None:
     assert any(states(each.text, *parts) for each in findings)
 
 
+@pytest.mark.parametrize("by_hand", [True, False])
+def test_what_is_fetched_again_after_offsets_were_reset_follows_from_that(by_hand: bool) -> None:
+    group = Readers()
+    group.join("a", 0, 1, ("a",))
+    group.fetch("a", 1, 0)
+    group.commit("a", 2, 10)
+    group.leave("a", 3)
+    group.commit("tool" if by_hand else "a", 4, 5, by_hand=by_hand)
+    group.join("a#2", 5, 1, ("a#2",))
+    group.start("a#2", 6, 5)
+    group.fetch("a#2", 7, 5, 5)
+    told = group.reported()
+    back = told["commit-back"]
+    assert (back.severity, "--reset-offsets" in back.advice) == (
+        ("note", True) if by_hand else ("warning", False)
+    )
+    assert back.id in told["redelivered"].because
+
+
 @pytest.mark.parametrize("replica", [-1, 2])
 def test_who_reads_across_racks_is_not_to_set_what_the_brokers_have(replica: int) -> None:
     wire = wire_of(0)
