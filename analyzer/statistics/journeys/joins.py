@@ -295,12 +295,21 @@ class Joins:
         got = _selected(log.got, (log.got.base <= offset) & (offset <= log.got.last))
         producers = sent.producer_id if len(sent.first) else got.producer_id
         producer = int(producers.max(initial=-1))
+        ended = self._ended(log, producer, offset, *sent.time_ns[:1].tolist())
+        return None if ended is None else "committed" if ended else "aborted"
+
+    def _ended(
+        self, log: PartitionLog, producer: int, offset: int, sent_ns: int | None = None
+    ) -> bool | None:
+        """Return whether the transaction of a record was committed; None without one, or where its
+        end is not known."""
         if producer < 0:
             return None
-        ended = self._clients.outcomes.of(log.topic, log.partition, producer, offset)
-        if ended is None and len(sent.first):
-            ended = self._clients.outcomes.ended(producer, int(sent.time_ns[0]))
-        return None if ended is None else "committed" if ended else "aborted"
+        outcomes = self._clients.outcomes
+        ended = outcomes.of(log.topic, log.partition, producer, offset)
+        if ended is None and sent_ns is not None:
+            ended = outcomes.ended(producer, sent_ns)
+        return ended
 
     # --- all records
 
@@ -322,6 +331,11 @@ class Joins:
             if legs.records
         ]
 
+    def _not_aborted(self, log: PartitionLog, sent: Any) -> list[bool]:
+        """Return whether readers with read_committed get records, or may: no lag is of others."""
+        columns = (each.tolist() for each in (sent.producer_id, sent.first, sent.time_ns))
+        return [self._ended(log, *row) is not False for row in zip(*columns, strict=True)]
+
     def _measure(self, log: PartitionLog, group: Group, reads: Any, found: dict[Key, Legs]) -> None:
         """Add what a group got of a partition."""
         commits = self._commits_of(group, log)
@@ -329,6 +343,8 @@ class Joins:
         readers = {self._who(client)[1] for client in set(reads.client.tolist())}
         position = int((commits.end if len(commits.end) else reads.last + 1).max())
         unread = _selected(log.sent, _end(log.sent) > position)
+        if len(reads.judged) and reads.judged.all():
+            unread = _selected(unread, self._not_aborted(log, unread))
 
         def legs_of(client: int) -> Legs:
             legs = found[self._who(client)[1], log.topic, group]

@@ -8,6 +8,7 @@ import zlib
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import pytest
 from click.testing import CliRunner
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -251,6 +252,15 @@ def test_read_committed_clients_do_not_see_aborted_records() -> None:
     assert [each.client_id for each in committed.fetched] == ["bill"]
     assert lines(shop)["pay", "t", None]["records"] == 1
     assert shop.journeys().applications()[0].reads[0].records == 1
+
+
+@pytest.mark.parametrize(("isolation", "lag"), [(0, 2), (1, 0)])
+def test_aborted_records_are_no_lag_of_who_does_not_see_them(isolation: int, lag: int) -> None:
+    shop = Shop().produce("pay", 0, records(1)).fetch("bill", 0, records(1), isolation=isolation)
+    shop.commit("bill", "g", 1)
+    shop.produce("pay", 1, records(2, 0, (7, 0, 0), TRANSACTIONAL)).end("pay", 7, commit=False)
+    line = lines(shop)["pay", "t", "g"]
+    assert (line["lag"], line["lag_time"] > 0) == (lag, lag > 0)
 
 
 def test_read_uncommitted_clients_see_them() -> None:
