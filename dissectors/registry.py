@@ -76,6 +76,11 @@ def api_of(key: int) -> Api:
         raise UnknownApi(f"api key {key} is not known") from None
 
 
+def api_names() -> list[str]:
+    """Return the names of all APIs."""
+    return [api.name for api in APIS.values()]
+
+
 def message_names() -> list[str]:
     calls = [f"{api.name}{kind}" for api in APIS.values() for kind in ("Request", "Response")]
     return calls + list(DATA)

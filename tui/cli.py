@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import click
+from click.shell_completion import CompletionItem
 
 from kafkascope.errors import CLOSED_PIPE, INTERRUPTED
 from kafkascope.tui.lazy import LazyGroup, Sections
@@ -127,6 +128,10 @@ class MainGroup(LazyGroup):
             if first not in COMMANDS and (first.startswith("-") or _is_input(first)):
                 args = ["open" if to_look_at(args) else "ls", *args]
         return super().parse_args(ctx, args)
+
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
+        """Return the commands that begin so, or let the shell name files: one is opened."""
+        return super().shell_complete(ctx, incomplete) or [CompletionItem(incomplete, "file")]
 
     def unknown(self, name: str) -> str:
         return f'there is no command and no file "{name}"'

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
-from kafkascope.analyzer.commands.help import command, setting
+from kafkascope.analyzer.commands.help import command, complete_interfaces, setting
 from kafkascope.analyzer.commands.options import reading_options
 from kafkascope.analyzer.reading.options import ReadOptions, SchemaOptions
 from kafkascope.analyzer.terminal import say
@@ -75,7 +75,13 @@ def _input_or_interface(function: Any) -> Any:
     flag_value="",
     section="Live",
 )
-@setting("-i interface", "IFACE", "Capture on this interface; any for all", section="Live")
+@setting(
+    "-i interface",
+    "IFACE",
+    "Capture on this interface; any for all",
+    section="Live",
+    shell_complete=complete_interfaces,
+)
 @setting(
     "-f capture_filter", "BPF", "Capture filter of -i, as in tcpdump", default="", section="Live"
 )

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
-from kafkascope.analyzer.commands.help import command, setting
+from kafkascope.analyzer.commands.help import command, complete_interfaces, setting
 from kafkascope.analyzer.commands.options import key_logs, keylog_option
 from kafkascope.analyzer.terminal import say, status
 from kafkascope.captures.inputs.files import Source
@@ -28,7 +28,13 @@ EVERY: Final = 1.0
 
 
 @command()
-@setting("-i interface", "IFACE", "Interface to capture on; any for all", required=True)
+@setting(
+    "-i interface",
+    "IFACE",
+    "Interface to capture on; any for all",
+    required=True,
+    shell_complete=complete_interfaces,
+)
 @setting("-f capture_filter", "BPF", "Capture filter, as in tcpdump", default="")
 @setting("-w output", "FILE", "File to write, pcapng", required=True)
 @setting("-c count", "N", "Stop after N exchanges", type=click.IntRange(min=1))

@@ -4,16 +4,21 @@ from __future__ import annotations
 
 from functools import partial
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import click
 
 from kafkascope.analyzer.checks.blocks import blocks, commands
 from kafkascope.analyzer.checks.judging import NEVER, Checked, judged, summary
 from kafkascope.analyzer.commands.grid import CommandTable, print_lines
-from kafkascope.analyzer.commands.help import command, setting
+from kafkascope.analyzer.commands.help import command, complete_from, setting
 from kafkascope.analyzer.commands.limits import LIMITS
-from kafkascope.analyzer.commands.options import formatting_options, hosts_option, known_release
+from kafkascope.analyzer.commands.options import (
+    complete_releases,
+    formatting_options,
+    hosts_option,
+    known_release,
+)
 from kafkascope.analyzer.commands.output import Output, refuse_inputs
 from kafkascope.analyzer.findings import RANK, RULES, Cause, Findings
 from kafkascope.analyzer.findings.causes import unfolded as flat
@@ -71,6 +76,11 @@ def _list_rules(ctx: click.Context, parameter: click.Parameter, value: bool) -> 
     ctx.exit(0)
 
 
+_IDS: Final[dict[str, Any]] = {
+    "multiple": True,
+    "callback": _rules,
+    "shell_complete": complete_from(lambda: RULES),
+}
 _ci_option, _rules_option = (partial(setting, section=name) for name in ("CI", "Rules"))
 
 
@@ -82,8 +92,8 @@ _ci_option, _rules_option = (partial(setting, section=name) for name in ("CI", "
     type=click.Choice([*RANK, NEVER]),
     default="warning",
 )
-@_rules_option("--rule only", "ID", "Run only this rule", multiple=True, callback=_rules)
-@_rules_option("--ignore", "ID", "Skip this rule", multiple=True, callback=_rules)
+@_rules_option("--rule only", "ID", "Run only this rule", **_IDS)
+@_rules_option("--ignore", "ID", "Skip this rule", **_IDS)
 @_rules_option(
     "--rules", "", "List rules and exit", is_eager=True, expose_value=False, callback=_list_rules
 )
@@ -92,6 +102,7 @@ _ci_option, _rules_option = (partial(setting, section=name) for name in ("CI", "
     "RELEASE",
     "Also report clients that do not work with this Kafka release: 4.0, 4.1.2",
     callback=known_release,
+    shell_complete=complete_releases,
 )
 @setting("--all unfolded", "", "Show consequences and chats in full")
 @_ci_option(

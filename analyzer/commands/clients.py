@@ -8,7 +8,12 @@ import click
 
 from kafkascope.analyzer.commands.grid import CommandTable, print_lines
 from kafkascope.analyzer.commands.help import command, setting
-from kafkascope.analyzer.commands.options import hosts_option, input_options, known_release
+from kafkascope.analyzer.commands.options import (
+    complete_releases,
+    hosts_option,
+    input_options,
+    known_release,
+)
 from kafkascope.analyzer.commands.output import Output
 from kafkascope.analyzer.findings import Findings
 from kafkascope.analyzer.findings.outcomes import BREAKS, VERDICT, judged, of_selection, outcomes
@@ -34,6 +39,7 @@ VERSIONS: Final = CommandTable(
     "RELEASE",
     "Judge clients against this Kafka release: 4.0, 4.0.0, 3.9.1",
     callback=known_release,
+    shell_complete=complete_releases,
 )
 @setting("--apis", "", "List each client's APIs, with their versions")
 @hosts_option

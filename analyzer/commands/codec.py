@@ -19,7 +19,14 @@ from kafkascope.analyzer.bodies.limits import LIMITS as BODY_LIMITS
 from kafkascope.analyzer.bodies.limits import BodyLimits
 from kafkascope.analyzer.bodies.pasted import PasteError, accepted, pasted
 from kafkascope.analyzer.bodies.standalone import read_whole, write_body, write_frame
-from kafkascope.analyzer.commands.help import Function, command, flags, setting
+from kafkascope.analyzer.commands.help import (
+    Function,
+    command,
+    complete_files,
+    complete_from,
+    flags,
+    setting,
+)
 from kafkascope.analyzer.commands.limits import LIMITS
 from kafkascope.analyzer.terminal import document, json_for_log, json_out, out, say, stdout_bytes
 from kafkascope.dissectors import registry
@@ -92,6 +99,12 @@ def message_option(text: str) -> Callable[[Function], Function]:
     return flags("side", {side: text.format(side) for side in ("request", "response")})
 
 
+def message_names() -> Iterator[str]:
+    """Yield what NAME may be: APIs, then messages."""
+    yield from registry.api_names()
+    yield from registry.message_names()
+
+
 def full_name(name: str, side: str | None) -> str:
     """Return the name of the message for NAME and a side: `Fetch --request`, `FetchRequest`,
     `OffsetCommitValue`."""
@@ -108,7 +121,7 @@ def full_name(name: str, side: str | None) -> str:
         return full_name(registry.APIS[int(name)].name, side)
     if f"{lower}request" in messages:
         raise click.UsageError(f"{name} has a request and a response: add --request or --response")
-    near = nearest(name, [*messages.values(), *(api.name for api in registry.APIS.values())])
+    near = nearest(name, list(message_names()))
     hint = f"; did you mean {near}?" if near else ""
     raise click.UsageError(f'there is no message "{name}"{hint} (list: kafkascope grammar)')
 
@@ -121,9 +134,9 @@ def print_json(value: Any, pretty: bool | None) -> None:
 
 
 @command()
-@click.argument("name", required=False)
+@click.argument("name", required=False, shell_complete=complete_from(message_names))
 @click.argument("version", required=False)
-@click.argument("data", required=False)
+@click.argument("data", required=False, shell_complete=complete_files)
 @message_option("Use the {} of the API NAME")
 @setting("--frame", "", 'Print {"header", "body"} instead of the body')
 @setting("--tree", "", "Print a tree of fields")
@@ -248,9 +261,9 @@ def _decode_batches(
 
 
 @command()
-@click.argument("name", required=False)
+@click.argument("name", required=False, shell_complete=complete_from(message_names))
 @click.argument("version", type=int, required=False)
-@click.argument("json_text", metavar="[JSON]", required=False)
+@click.argument("json_text", metavar="[JSON]", required=False, shell_complete=complete_files)
 @message_option("Use the {} of the API NAME")
 @setting("--base64 as_base64", "", "Print base64 instead of hexadecimal")
 @setting("--raw", "", "Write raw bytes")

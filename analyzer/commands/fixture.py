@@ -7,7 +7,7 @@ from typing import Any, Final
 
 import click
 
-from kafkascope.analyzer.commands.help import CommandGroup, setting
+from kafkascope.analyzer.commands.help import CommandGroup, complete_files, complete_from, setting
 from kafkascope.analyzer.commands.options import reading_options
 from kafkascope.analyzer.commands.output import target_of
 from kafkascope.analyzer.fixtures import Fixture
@@ -15,7 +15,7 @@ from kafkascope.analyzer.heap import large_apart
 from kafkascope.analyzer.reading.options import ReadOptions
 from kafkascope.analyzer.terminal import out, say, stdout_bytes, stdout_lines
 from kafkascope.dissectors.errors import DissectError
-from kafkascope.dissectors.registry import api_named
+from kafkascope.dissectors.registry import api_named, api_names
 from kafkascope.errors import INTERRUPTED
 
 WRONG: Final = 1
@@ -90,7 +90,7 @@ def from_captures(options: ReadOptions, per_version: int | None, redact: Any) ->
 
 
 @fixture.command("check")
-@click.argument("places", metavar="DIR...", nargs=-1, required=True)
+@click.argument("places", metavar="DIR...", nargs=-1, required=True, shell_complete=complete_files)
 @setting("-q --quiet", "", "Print nothing, only exit")
 def check_fixtures(places: tuple[str, ...], quiet: bool) -> int:
     """Verify that fixtures round-trip.
@@ -122,7 +122,7 @@ def check_fixtures(places: tuple[str, ...], quiet: bool) -> int:
 
 
 @fixture.command("new")
-@click.argument("api", required=False)
+@click.argument("api", required=False, shell_complete=complete_from(api_names))
 @click.argument("version", type=int, required=False)
 @setting(
     "--set settings", "PATH=VALUE", "Field to set, for example topics.0.topic=x", multiple=True

@@ -6,8 +6,8 @@ from collections.abc import Iterator, Sequence
 
 import click
 
-from kafkascope.analyzer.commands.codec import full_name, message_option
-from kafkascope.analyzer.commands.help import command, setting
+from kafkascope.analyzer.commands.codec import full_name, message_names, message_option
+from kafkascope.analyzer.commands.help import command, complete_from, setting
 from kafkascope.analyzer.terminal import document
 from kafkascope.dissectors import messages, registry
 from kafkascope.dissectors.codec.reader import reader_source
@@ -16,7 +16,7 @@ from kafkascope.dissectors.schema import Versions
 
 
 @command()
-@click.argument("name", required=False)
+@click.argument("name", required=False, shell_complete=complete_from(message_names))
 @click.argument("version", required=False)
 @message_option("Print only the {}")
 @setting("--since", "", "Print the history: release and changes of each version")

@@ -7,11 +7,12 @@ and whether it is shared are declared with the option.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any, Final, TypeVar
 
 import click
+from click.shell_completion import CompletionItem
 
 from kafkascope.analyzer.terminal import document
 from kafkascope.analyzer.text import packed
@@ -56,6 +57,40 @@ class Option(click.Option):
         """Return the shortest name with its value."""
         name = min(self.opts, key=len)
         return name if self.is_flag or not self.metavar else f"{name} {self.metavar}"
+
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
+        """Return the values that begin so; a shell knows those of FILE and DIR."""
+        found = super().shell_complete(ctx, incomplete)
+        kind = {"FILE": "file", "DIR": "dir"}.get(self.metavar or "")
+        return [CompletionItem(incomplete, kind)] if kind and not found else found
+
+
+def complete_files(
+    ctx: click.Context, parameter: click.Parameter, incomplete: str
+) -> list[CompletionItem]:
+    """Complete an argument by names of files: click itself does for `click.Path` alone."""
+    return [CompletionItem(incomplete, "file")]
+
+
+def complete_from(values: Callable[[], Iterable[str]]) -> Callable[..., list[str]]:
+    """Return what completes a value, or the last one between commas, by those of a list."""
+
+    def complete(ctx: click.Context, parameter: click.Parameter, incomplete: str) -> list[str]:
+        front, comma, last = incomplete.rpartition(",")
+        return [
+            front + comma + value for value in values() if value.lower().startswith(last.lower())
+        ]
+
+    return complete
+
+
+def complete_interfaces(
+    ctx: click.Context, parameter: click.Parameter, incomplete: str
+) -> list[str]:
+    import socket
+
+    names = ("any", *(name for _, name in socket.if_nameindex()))
+    return [name for name in names if name.startswith(incomplete)]
 
 
 def _readable(extra: re.Match[str]) -> str:

@@ -6,14 +6,22 @@ import functools
 import os
 import re
 import stat
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Final
 
 import click
 
-from kafkascope.analyzer.commands.help import Function, Option, option, refusing, setting
+from kafkascope.analyzer.commands.help import (
+    Function,
+    Option,
+    complete_files,
+    complete_from,
+    option,
+    refusing,
+    setting,
+)
 from kafkascope.analyzer.commands.limits import LIMITS
 from kafkascope.analyzer.commands.tables import format_option, json_option, wide_option
 from kafkascope.analyzer.reading.options import FORMATS, ReadOptions, SchemaOptions
@@ -106,6 +114,15 @@ def known_release(ctx: click.Context, parameter: click.Parameter, value: str | N
 
     with refusing(ValueError):
         return checked(value)
+
+
+def _releases() -> Iterable[str]:
+    from kafkascope.dissectors.reference.releases import RELEASES
+
+    return reversed(RELEASES)
+
+
+complete_releases = complete_from(_releases)
 
 
 def input_options(function: Callable[..., int]) -> Callable[..., int]:
@@ -314,7 +331,9 @@ _filter, _time, _input, _schemas, _output, _messages = (
     for section in ("Filter", "Time", "Input", "Schemas", "Output", "Messages")
 )
 _OPTIONS: Final = {
-    "inputs": click.argument("inputs", metavar="INPUT...", nargs=-1, required=True),
+    "inputs": click.argument(
+        "inputs", metavar="INPUT...", nargs=-1, required=True, shell_complete=complete_files
+    ),
     "filter_text": _filter(
         "-Y --filter filter_text",
         "FILTER",

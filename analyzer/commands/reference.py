@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from kafkascope.analyzer.commands.help import command
+from kafkascope.analyzer.commands.help import command, complete_from
 from kafkascope.analyzer.commands.tables import TableFormat, print_table, table_options
 from kafkascope.analyzer.terminal import document, say
 from kafkascope.dissectors.reference.codes import ERRORS
@@ -12,7 +12,12 @@ from kafkascope.dissectors.reference.zookeeper import MEANINGS, ZOOKEEPER
 
 
 @command(context_settings={"ignore_unknown_options": True})  # -1 is a code
-@click.argument("wanted", metavar="[CODE|NAME]", required=False)
+@click.argument(
+    "wanted",
+    metavar="[CODE|NAME]",
+    required=False,
+    shell_complete=complete_from(lambda: (each.name for each in ERRORS.values())),
+)
 @table_options
 def error(wanted: str | None, how: TableFormat) -> int:
     """Explain an error code and its usual causes.

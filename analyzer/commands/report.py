@@ -8,7 +8,12 @@ from typing import Final
 import click
 
 from kafkascope.analyzer.commands.help import command, setting
-from kafkascope.analyzer.commands.options import hosts_option, known_release, reading_options
+from kafkascope.analyzer.commands.options import (
+    complete_releases,
+    hosts_option,
+    known_release,
+    reading_options,
+)
 from kafkascope.analyzer.commands.output import refuse_inputs, target_of
 from kafkascope.analyzer.reading.options import ReadOptions
 from kafkascope.analyzer.reading.reading import Reading
@@ -38,6 +43,7 @@ REDACTED: Final = {
     "Judge clients against this Kafka release",
     default="4.0",
     callback=known_release,
+    shell_complete=complete_releases,
 )
 @setting(
     "--redact",

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from kafkascope.analyzer.commands.help import command, refusing, setting
+from kafkascope.analyzer.commands.help import command, complete_files, refusing, setting
 from kafkascope.analyzer.commands.options import (
     decode_as_option,
     key_logs,
@@ -50,7 +50,9 @@ _input_option, _tables_option, _spark_option, _follow_option = (
 
 
 @command()
-@click.argument("inputs", metavar="INPUT...", nargs=-1, required=True)
+@click.argument(
+    "inputs", metavar="INPUT...", nargs=-1, required=True, shell_complete=complete_files
+)
 @_tables_option("-o --output", "DIR", "Folder of the tables", required=True)
 @_spark_option(
     "--engine",

@@ -14,7 +14,13 @@ import click
 
 from kafkascope.analyzer.commands.cluster import zookeeper
 from kafkascope.analyzer.commands.grid import CommandTable, print_lines
-from kafkascope.analyzer.commands.help import CommandGroup, command, refusing, setting
+from kafkascope.analyzer.commands.help import (
+    CommandGroup,
+    command,
+    complete_from,
+    refusing,
+    setting,
+)
 from kafkascope.analyzer.commands.options import input_options
 from kafkascope.analyzer.commands.output import Output
 from kafkascope.analyzer.reading.counting import count
@@ -92,7 +98,14 @@ def by_option(statistic: type[Breakdown[Any]]) -> Callable[[Any], Any]:
         return tuple(dict.fromkeys(parts))
 
     known, usual = ", ".join(statistic.choices()), ",".join(statistic.USUAL)
-    return setting("--by", "A,B", f"Group by one or more of {known}", default=usual, callback=read)
+    return setting(
+        "--by",
+        "A,B",
+        f"Group by one or more of {known}",
+        default=usual,
+        callback=read,
+        shell_complete=complete_from(statistic.choices),
+    )
 
 
 def _broken_down(

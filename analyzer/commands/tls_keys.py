@@ -9,7 +9,7 @@ from typing import Final, NamedTuple
 
 import click
 
-from kafkascope.analyzer.commands.help import CommandGroup
+from kafkascope.analyzer.commands.help import CommandGroup, complete_files
 from kafkascope.analyzer.commands.tables import TableFormat, print_table, table_options
 from kafkascope.analyzer.reading.key_logs import (
     FAILED,
@@ -163,8 +163,8 @@ def _lines(way: Way) -> list[str]:
 
 
 @tls_keys.command("check")
-@click.argument("path", metavar="FILE")
-@click.argument("captures", metavar="[CAPTURE...]", nargs=-1)
+@click.argument("path", metavar="FILE", shell_complete=complete_files)
+@click.argument("captures", metavar="[CAPTURE...]", nargs=-1, shell_complete=complete_files)
 @table_options
 def check(path: str, captures: tuple[str, ...], how: TableFormat) -> int:
     """Check a key log: its lines, and what it decrypts.

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import click
 
-from kafkascope.analyzer.commands.help import command, setting
+from kafkascope.analyzer.commands.help import command, complete_files, setting
 from kafkascope.analyzer.commands.options import key_logs, keylog_option
 from kafkascope.extras import require
 
 
 @command()
-@click.argument("inputs", metavar="INPUT...", nargs=-1, required=True)
+@click.argument(
+    "inputs", metavar="INPUT...", nargs=-1, required=True, shell_complete=complete_files
+)
 @setting("-Y --filter filter_text", "FILTER", "Serve only matching exchanges", default="")
 @keylog_option()
 def mcp(inputs: tuple[str, ...], filter_text: str, keylog: tuple[str, ...]) -> int:

@@ -30,6 +30,29 @@ def test_shells_complete_filters(arguments: tuple[str, ...], first: str) -> None
 
 
 @pytest.mark.parametrize(
+    ("words", "first"),
+    [
+        ("ls de", "file"),
+        ("de.pc", "file"),
+        ("ls x.pcap --keylog ke", "file"),
+        ("records x.pcap --schemas s", "dir"),
+        ("check x.pcap --rule broker-d", "broker-down"),
+        ("clients x.pcap --for 4.0", "4.0.0"),
+        ("errors x.pcap --by code,cl", "code,client"),
+        ("grammar fet", "Fetch"),
+        ("error NOT_LEADER", "NOT_LEADER_OR_FOLLOWER"),
+        ("capture -i an", "any"),
+        ("dem", "demo"),
+    ],
+)
+def test_shells_complete_files_and_names(words: str, first: str) -> None:
+    *before, last = words.split()
+    shell = ShellComplete(main, {}, "kafkascope", "_KAFKASCOPE_COMPLETE")
+    found = shell.get_completions(before, last)[0]
+    assert first == (found.value if found.type == "plain" else found.type)
+
+
+@pytest.mark.parametrize(
     ("word", "name"),
     [
         ("topic", "topic"),
