@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Final
 
 from kafkascope.analyzer.conversation.detect import KAFKA_PORTS
 from kafkascope.analyzer.findings.addresses import (
@@ -43,6 +44,9 @@ from kafkascope.analyzer.merging.tables import by_key
 from kafkascope.analyzer.model import Severity
 from kafkascope.analyzer.statistics.connections import FAILED
 from kafkascope.analyzer.statistics.model import Line
+
+# Requests of brokers to the active controller, and of controllers to each other (KIP-631, KIP-595).
+HEARTBEATS: Final = frozenset({"BrokerHeartbeat", "BrokerRegistration", "Vote", "BeginQuorumEpoch"})
 
 
 def findings(view: DetectorInput) -> Iterator[Finding]:
@@ -99,7 +103,9 @@ def _down(there: AtBroker, outage: Outage, view: DetectorInput) -> Finding:
     hit = view.clients(users)
     groups = {group for client in hit for group in _groups_of(view).get(client, ())}
     node = node_at(broker, view)
-    name = f"{'ZooKeeper' if there.zookeeper else 'Broker'} {spelled(broker)}"
+    controls = broker in _controllers(view)
+    kind = "ZooKeeper" if there.zookeeper else "Controller" if controls else "Broker"
+    name = f"{kind} {spelled(broker)}"
     name += f" (node {node})" if node is not None else ""
     absent = not outage.seen and broker not in gone_addresses(view)
     if absent:
@@ -112,6 +118,8 @@ def _down(there: AtBroker, outage: Outage, view: DetectorInput) -> Finding:
             when = f"was down for {lasted}, and out of its cluster"
         elif outage.end_ns is not None:
             when = f"was down for {lasted} and came back"
+        elif controls and not _served(outage, broker, view):
+            severity = "warning"
     closed = f"closed {plural(len(outage.ended), 'connection')} and " if outage.ended else ""
     how = "did not answer" if outage.silent else "refused"
     tried = plural(len(outage.failed), "connection attempt")
@@ -126,7 +134,13 @@ def _down(there: AtBroker, outage: Outage, view: DetectorInput) -> Finding:
         count=len(outage.failed),
         span=(outage.begin_ns, end),
         severity=severity,
-        case="zookeeper" if there.zookeeper else "absent" if absent else "",
+        case="zookeeper"
+        if there.zookeeper
+        else "absent"
+        if absent
+        else "controller"
+        if controls
+        else "",
         connects=connects if len(connects) <= LIMITS.copied_chars else f'broker == "{broker}"',
         about={
             "node": () if node is None else str(node),
@@ -158,6 +172,17 @@ def _served(outage: Outage, broker: str, view: DetectorInput) -> bool:
     served, end = _answers(view), outage.end_ns or outage.begin_ns
     hosts = hosts_in(outage.failed)
     return all(served.meanwhile(host, broker, outage.begin_ns, end) for host in hosts)
+
+
+@DetectorInput.once
+def _controllers(view: DetectorInput) -> set[str]:
+    """Return the addresses that served brokers as the listeners of KRaft controllers do."""
+    served = by_key(
+        (str(key["broker"]), str(key["api"]))
+        for key, traffic in view.base.apis.grouped(("broker", "api"))
+        if traffic.answered
+    )
+    return {broker for broker, apis in served.items() if HEARTBEATS & set(apis)}
 
 
 @DetectorInput.once

@@ -32,7 +32,7 @@ from kafkascope.analyzer.statistics.connections import WAITING
 from kafkascope.analyzer.statistics.exchange_batch import ExchangeBatch
 from kafkascope.analyzer.statistics.model import Line
 from kafkascope.captures.model import Closed, Opened
-from kafkascope.dissectors.registry import APIS
+from kafkascope.dissectors.registry import APIS, api_named
 
 # The epoch with which a client closes its fetch session (KIP-227).
 FINAL: Final = -1
@@ -162,7 +162,11 @@ class Unanswered(Counts):
                 api=api,
                 broker=broker,
                 severity="note" if view.is_broker(*who) else None,
-                case="rejected" if rejected else "",
+                case="rejected"
+                if rejected
+                else "controller"
+                if _forwarded(api) and age >= limit("lost.age") and "by the client" in str(reason)
+                else "",
             )
         for (*who, api, broker), seen in self.open.items():
             client, age = view.client(*who), (view.last_ns or 0) - (seen.first or (0, 0))[0]
@@ -176,6 +180,7 @@ class Unanswered(Counts):
                     client=client,
                     api=api,
                     broker=broker,
+                    case="controller" if _forwarded(api) else "",
                 )
         for (number, _), late in self.late.items():
             if late.closed_ns is None or late.response is None or late.client is None:
@@ -191,6 +196,11 @@ class Unanswered(Counts):
                     Occurrences(1, (answered, exchange), answered),
                     about={"client": client, "connection": str(number)},
                 )
+
+
+def _forwarded(api: Any) -> bool:
+    """Return whether brokers pass a request on to the controller."""
+    return api in KNOWN and api_named(str(api)).server == "controller"
 
 
 def _harmless(row: Row, age_ns: int) -> bool:

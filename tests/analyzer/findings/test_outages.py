@@ -397,3 +397,25 @@ def test_resets_after_short_rests_one_after_the_other(rest_ns: int, turns: int, 
     assert ("silent-drop" in found(*wires)) == told
     busy = forgotten(9, SECOND // 2)
     assert "silent-drop" not in found(*wires, busy)
+
+
+@pytest.mark.parametrize(("back", "severity"), [(None, "warning"), (10, "note")])
+def test_a_controller_that_only_its_brokers_miss(back: int | None, severity: str) -> None:
+    wire = Wire()
+    wire.connection.handshake_ns = 1_000
+    wire.client(request("BrokerHeartbeat", 1, 1, "1")).broker(response("BrokerHeartbeat", 1, 1))
+    wire.connection.bytes = [50, 50]
+    wire.connection.last_ns = wire.time_ns
+    later = [] if back is None else [working(3, back, back + 9)]
+    told = found(wire.close("broker"), failed(1, 3), failed(2, 9), *later)["broker-down"]
+    assert told.severity == severity
+    assert states(told.text, "Controller 10.0.1.2:9092")
+    assert "majority of controllers" in told.advice
+
+
+@pytest.mark.parametrize(("api", "told"), [("CreateTopics", True), ("Metadata", False)])
+def test_requests_that_a_broker_passes_on_to_the_controller(api: str, told: bool) -> None:
+    wire = Wire().client(request(api, 7, 1))
+    wire.time_ns += 12 * SECOND
+    finding = judging.found([wire.close("client")])["unanswered"]
+    assert ("controllers run" in finding.advice) == told
