@@ -19,7 +19,14 @@ from typing import Any, Final, NamedTuple
 import orjson
 
 from kafkascope.analyzer.requestlog.limits import LIMITS, RequestLogLimits
-from kafkascope.analyzer.requestlog.model import CUT, NOT_UNDERSTOOD, TOO_LONG, LogLine, Unparsed
+from kafkascope.analyzer.requestlog.model import (
+    CUT,
+    NOT_UNDERSTOOD,
+    SEVERAL,
+    TOO_LONG,
+    LogLine,
+    Unparsed,
+)
 from kafkascope.analyzer.requestlog.times import has_zone, instant, instant_of, stamps_in
 from kafkascope.captures.formats.text import MARKER
 
@@ -112,7 +119,9 @@ class LineReader:
     def _unwrap(self, line: bytes, origin: _Origin, depth: int) -> None:
         """Read a line without the wrappings of a container runtime and of a JSON layout inside
         it."""
-        if depth < 3 and line.startswith(b"{"):
+        if line.startswith(b"[{") and line.count(MARKER) > 1:
+            self._out.append(Unparsed(*origin[:2], SEVERAL))
+        elif depth < 3 and line.startswith(b"{"):
             self._json(line, origin, depth + 1)
         elif depth < 3 and (match := _CRI.match(line)):
             time, stream, flag = (part.decode() for part in match.groups())
@@ -155,8 +164,8 @@ class LineReader:
             else:
                 origin = origin._replace(arrived=time or origin.arrived)
                 self._unwrap(text, origin, depth)
-        elif MARKER.decode() in str(document):
-            self._out.append(Unparsed(*origin[:2], NOT_UNDERSTOOD))
+        elif count := str(document).count(MARKER.decode()):
+            self._out.append(Unparsed(*origin[:2], SEVERAL if count > 1 else NOT_UNDERSTOOD))
 
     def _part(self, stream: str, text: bytes, ended: bool, origin: _Origin, depth: int) -> None:
         """Join parts; read the whole."""

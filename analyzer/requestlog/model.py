@@ -25,6 +25,7 @@ CUT: Final = "cut"
 TOO_LONG: Final = "longer than 16 MiB"
 TOO_DEEP: Final = "nested too deep"
 NOT_UNDERSTOOD: Final = "not understood"
+SEVERAL: Final = "with several events (write one a line, as jq -c '.[]' does)"
 NO_TIME: Final = "without a time stamp"
 
 NOT_LOGGED: Final = "not in the line"

@@ -1,4 +1,5 @@
-"""Undoes what a terminal did to a capture that was written through it.
+"""Undoes what a terminal did to a capture that was written through it, and what PowerShell's `>`
+did to a text.
 
 A terminal writes CR LF for each LF (`docker run -t`, `kubectl exec -t`, `ssh -t`, text mode), and
 what a program says on stderr comes between its packets. Every LF then has a CR before it that was
@@ -7,6 +8,7 @@ not in the capture, so removing one before each LF gives back exactly what was w
 
 from __future__ import annotations
 
+import codecs
 import re
 from collections.abc import Iterator
 from typing import Final, Protocol, runtime_checkable
@@ -88,10 +90,28 @@ def _with_line_feeds(pieces: Iterator[bytes | None]) -> Iterator[bytes | None]:
         yield carriage
 
 
+class FromUtf16(Pieces):
+    """A text of UTF-16 as UTF-8: `kubectl logs ... > FILE` in Windows PowerShell 5 writes it."""
+
+    def __init__(self, head: bytes, stream: ByteStream) -> None:
+        super().__init__(_as_utf8(_raw(head, stream)), stream.close)
+
+
+def _as_utf8(pieces: Iterator[bytes | None]) -> Iterator[bytes | None]:
+    decoder = codecs.getincrementaldecoder("utf-16")("replace")
+    for piece in pieces:
+        if piece is None:
+            yield None
+        elif text := decoder.decode(piece):
+            yield text.encode("utf-8", "replace")
+
+
 def restored(stream: ByteStream, head: bytes) -> ByteStream | None:
     """Return the capture inside a stream whose first bytes are `head`, from its beginning, where a
     terminal changed it; None where that is not so. Streams that cannot be read twice are looked at
     only where `head` is odd."""
+    if head.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+        return FromUtf16(head, stream)
     if head.startswith(PCAPNG_CHANGED):
         return Restored(head, stream, line_feeds=True)
     if head.startswith(PCAPNG) or size_of_header(head) or is_compressed(head):

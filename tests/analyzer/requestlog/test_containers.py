@@ -14,6 +14,7 @@ from kafkascope.analyzer.requestlog.model import (
     CUT,
     NO_TIME,
     NOT_UNDERSTOOD,
+    SEVERAL,
     TOO_LONG,
     Completed,
     LogLine,
@@ -221,7 +222,9 @@ def test_a_stamp_of_ctime() -> None:
 
 def test_a_document_with_several_messages_is_counted() -> None:
     events = doc(logEvents=[{"timestamp": 1795889932139, "message": BERLIN}] * 2)
-    assert lines_of(events) == [Unparsed(0, 1, NOT_UNDERSTOOD)]
+    assert lines_of(events) == [Unparsed(0, 1, SEVERAL)]
+    array = json.dumps([{"message": BERLIN}] * 2).encode()
+    assert lines_of(array) == [Unparsed(0, 1, SEVERAL)]
 
 
 def test_a_broker_that_was_killed_within_a_line_writes_on_behind_it() -> None:

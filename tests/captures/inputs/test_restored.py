@@ -129,3 +129,12 @@ def test_a_silence_is_passed_on(line_feeds: bool) -> None:
     stream = Restored(b"head", Silent(None, b"abc"), line_feeds=line_feeds)
     room = memoryview(bytearray(10))
     assert [stream.readinto(room) for _ in range(4)] == [4, None, 3, 0]
+
+
+@pytest.mark.parametrize("encoding", ["utf-16-le", "utf-16-be"])
+def test_texts_of_powershell_are_utf_8(tmp_path: Path, encoding: str) -> None:
+    text = "[2026-11-28 18:18:52,136] DEBUG Completed request:RequestHeader(ü€😀)\n" * 999
+    path = tmp_path / "kafka.log"
+    path.write_bytes(f"\ufeff{text}".encode(encoding))
+    with open_inputs([path]) as source:
+        assert b"".join(source.text(0)).decode() == text
