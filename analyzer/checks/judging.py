@@ -28,7 +28,7 @@ class Checked(NamedTuple):
 
 
 def judged(causes: Iterable[Cause], known: Collection[str], fail_on: str) -> list[Checked]:
-    """Judge all causes. `known`: keys that no longer fail; `fail_on`: the mildest severity that
+    """Judge all causes. `known`: keys that no longer fail; `fail_on`: the minimum severity that
     does, or `NEVER`."""
     checked = []
     for cause in causes:

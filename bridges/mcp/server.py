@@ -10,6 +10,8 @@ import os
 import sys
 from collections.abc import Awaitable, Callable
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from importlib.metadata import PackageNotFoundError, version
 from typing import TYPE_CHECKING, Any, Final
 
 from mcp.server.fastmcp import FastMCP
@@ -33,6 +35,9 @@ READS: Final = ToolAnnotations(readOnlyHint=True, idempotentHint=True, openWorld
 def server_of(capture: Capture) -> FastMCP[Any]:
     """Return a server whose tools ask the capture."""
     server: FastMCP[Any] = FastMCP("kafkascope", instructions=INSTRUCTIONS, log_level="ERROR")
+    with suppress(PackageNotFoundError):
+        # The SDK names its own version otherwise, and has no argument for another one.
+        server._mcp_server.version = version("kafkascope")  # noqa: SLF001
     toolbox = Toolbox(capture)
     # One: each reads the capture, and what many ask at once would take the memory of as many.
     thread = ThreadPoolExecutor(1, "tools")

@@ -108,8 +108,8 @@ class Toolbox:
         self._overview: dict[str, Any] | None = None
 
     def overview(self) -> str:
-        """Say what the capture holds: files, time span, exchanges, clients with their outcomes,
-        errors, and what is wrong with the files. Call this first."""
+        """Summarize the capture: files, time span, exchanges, clients with their outcomes, errors,
+        and damage of the files. Call this first."""
         if self._overview is None:
             first = last = None
             count = failed = 0
@@ -135,9 +135,9 @@ class Toolbox:
         return answer(self._overview)
 
     def findings(self, level: str = "warning", page: int = 1) -> str:
-        """List what is wrong, worst and earliest first, each cause before its consequences: what
-        was seen with numbers, what to do, and a display filter for the exchanges that show it.
-        `level`: the mildest severity wanted: error, warning, note or chat."""
+        """List problems, most severe first, each cause before its consequences: the symptom with
+        numbers, the fix, and a display filter for the exchanges that show it. `level`: minimum
+        severity: error, warning, note or chat."""
         wanted = (
             "name",
             *("severity", "text", "advice", "count", "first", "last", "filter", "number"),
@@ -147,22 +147,22 @@ class Toolbox:
         return _page(({name: each[name] for name in wanted} for each in found), page)
 
     def exchanges(self, filter: str = "", page: int = 1) -> str:
-        """List requests with their answers, one line each: number, time, client, API, latency,
+        """List requests with their responses, one line each: number, time, client, API, latency,
         state, errors, topics. `filter` is a display filter: `api == Produce and failed`,
         `latency > 500ms and not wait`, `client == orders and error`, `topic == orders`."""
         rows = (_brief(each.to_dict()) for each in self._capture.exchanges(filter))
         return _page(rows, page)
 
     def exchange(self, number: int) -> str:
-        """Show one exchange in full: request and response decoded, records spelled out, secrets
-        masked. `number` is the one that other tools tell."""
+        """Show one exchange in full: request and response decoded, with records, secrets masked.
+        `number`: as other tools return it."""
         for each in self._capture.exchanges(f"number == {int(number)}"):
             return answer(each.to_dict(full=True, records_limit=RECORDS))
         raise UsageError(f"no exchange {number}")
 
     def records(self, filter: str = "", page: int = 1) -> str:
-        """List records that were produced or fetched, of exchanges that the display filter
-        chooses, with keys and values, decoded where their schema is known."""
+        """List produced and fetched records of exchanges that match the display filter, with keys
+        and values, decoded where their schema is known."""
         return _page(map(_record, self._capture.records(filter)), page)
 
     def map(self, page: int = 1) -> str:
@@ -171,8 +171,8 @@ class Toolbox:
         return self.table("map", page=page)
 
     def table(self, name: str, by: str = "", page: int = 1) -> str:
-        """Return a table of statistics: {tables}. `by`, for apis, latency, errors and sizes: what a
-        line is for, such as `api,client` or `topic`."""
+        """Return a table of statistics: {tables}. `by`: columns to group by, for apis, latency,
+        errors and sizes, such as `api,client` or `topic`."""
         parts = [part.strip() for part in by.split(",") if part.strip()]
         table = self._capture.table(cast("TableName", name), by=cast("list[Key]", parts))
         from kafkascope.analyzer.statistics.table import json_line
@@ -218,8 +218,8 @@ class Toolbox:
         raise UsageError(f"unknown error {error!r}")
 
     def filter_fields(self, word: str = "") -> str:
-        """List the fields of the display filter language, those whose name or meaning has `word`:
-        type, meaning, an example."""
+        """List display-filter fields whose name or meaning contains `word`, with type, meaning, and
+        an example."""
         from kafkascope.analyzer.filter.fields import FIELDS, PATHS
 
         found = [

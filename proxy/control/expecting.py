@@ -41,7 +41,7 @@ class Expected(NamedTuple):
     limit: int = LIMITS.expected_listed
     """How many of those that match are wanted in the answer."""
     level: str = "chat"
-    """The mildest severity of a finding that matches."""
+    """The minimum severity of a finding that matches."""
     allow: tuple[str, ...] = ()
     """Rules whose findings do not match."""
 

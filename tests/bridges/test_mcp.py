@@ -8,12 +8,14 @@ import subprocess
 import sys
 from base64 import b64decode
 from collections.abc import Callable
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 import kafkascope as ks
+from kafkascope.bridges.mcp.server import server_of
 from kafkascope.bridges.mcp.toolbox import ABOUT, MOST, TOOLS, Toolbox, answer, description
 from kafkascope.errors import Error
 from kafkascope.library.capture import open as open_capture
@@ -148,6 +150,11 @@ def talked(story: Callable[[Any], Any], *arguments: str) -> Any:
             return await story(session)
 
     return asyncio.run(main())
+
+
+def test_the_server_has_the_version_of_kafkascope() -> None:
+    made = server_of(ks.open(DEMO))
+    assert made._mcp_server.version == version("kafkascope")
 
 
 def test_the_protocols_client_finds_the_tools_and_calls_them() -> None:
