@@ -32,6 +32,7 @@ CAUSES: Final = {
     "metadata": "topics changed",
     "rejoined": "members rejoined",
 }
+REBALANCING: Final = 27
 INSTANCE: Final = ("FENCED_INSTANCE_ID", "UNRELEASED_INSTANCE_ID")
 MEMBERSHIP: Final = (
     "api in {JoinGroup, SyncGroup, Heartbeat, LeaveGroup, ConsumerGroupHeartbeat, "
@@ -190,7 +191,15 @@ def _evicted(story: Story, view: DetectorInput) -> Iterator[Finding]:
     found = [(each, silent) for each, silent in found if silent >= _session_ns(each)]
     if not found or told:
         return
-    silences = (f"{m.label} sent no heartbeat for {duration(ns)} and {m.text}" for m, ns in found)
+    late = _told_to_rejoin(view, story)
+    silences = (
+        f"{m.label} did not rejoin for {duration(late[m.id])} after "
+        f"REBALANCE_IN_PROGRESS and {m.text}"
+        if m.id in late
+        else f"{m.label} sent no heartbeat for {duration(ns)} and {m.text}"
+        for m, ns in found
+    )
+    case = "did-not-rejoin" if all(m.id in late for m, _ in found) else ""
     yield _of_members(
         "rebalance-expired",
         story,
@@ -199,8 +208,31 @@ def _evicted(story: Story, view: DetectorInput) -> Iterator[Finding]:
         f"{listed(silences, 2)}",
         MEMBERSHIP,
         view,
-        case="consumer-protocol" if story.protocol == "consumer" else "",
+        case="consumer-protocol" if story.protocol == "consumer" else case,
+        client=view.clients((m.client_id, m.host) for m, _ in found)[: LIMITS.listed],
+        error=["UNKNOWN_MEMBER_ID"],
     )
+
+
+def _told_to_rejoin(view: DetectorInput, story: Story) -> dict[str, int]:
+    """Return, by member, how long its heartbeats were answered with REBALANCE_IN_PROGRESS until it
+    was evicted: sarama sends heartbeats while the handler of a partition still runs."""
+    begun: dict[str, int] = {}
+    last: dict[str, int] = {}
+    late: dict[str, int] = {}
+    sessions = {member.id: _session_ns(member) for member in story.members}
+    for event in view.base.groups.events(story.group):
+        name = event.about.get("member") or ""
+        if event.kind == "join":
+            begun.pop(name, None)
+        elif event.kind == "error" and event.about["error"] == REBALANCING:
+            begun.setdefault(name, event.time_ns)
+            last[name] = event.time_ns
+        elif event.kind == "error" and name in begun:
+            if event.time_ns - last[name] < sessions.get(name, 0):
+                late[name] = event.time_ns - begun[name]
+            del begun[name]
+    return late
 
 
 def _many(story: Story, view: DetectorInput) -> Iterator[Finding]:

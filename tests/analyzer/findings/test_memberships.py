@@ -351,3 +351,16 @@ def test_a_member_whose_process_ended_is_not_slow(ended: bool) -> None:
     finding = found(group.wires.values())["rebalance-expired"]
     assert ("connections were closed before" in finding.text) == ended
     assert ("SIGKILL" in finding.advice) == ended
+
+
+def test_a_member_that_sends_heartbeats_and_does_not_rejoin() -> None:
+    """A handler of sarama that does not return when the session is over."""
+    group = Members()
+    group.join("a", 0, 1, ("a",), rebalance_timeout_ms=60_000)
+    for second in range(2, 64, 2):
+        group.beat("a", second, 1, 27)
+    group.beat("a", 64, 1, 25)
+    finding = found(group.wires.values())["rebalance-expired"]
+    assert states(finding.text, "a did not rejoin for 62 s after REBALANCE_IN_PROGRESS")
+    assert "no heartbeat" not in finding.text
+    assert "ConsumeClaim" in finding.advice
