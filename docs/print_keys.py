@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterable
+from functools import partial
 from pathlib import Path
-from textwrap import fill
+from textwrap import fill as filled
 from typing import Final
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
@@ -17,6 +18,8 @@ from kafkascope.tui.screens import SCREENS, TABS
 
 TARGET: Final = Path(__file__).parent / "keys.md"
 WIDTH: Final = 130
+# No line ends inside an option such as --web-port.
+fill = partial(filled, break_on_hyphens=False)
 HEAD: Final = """# Keys of the terminal UI
 """
 INTRODUCTION: Final = """

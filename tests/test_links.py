@@ -9,8 +9,10 @@ import sys
 import tomllib
 from pathlib import Path
 
+import click
 import pytest
 
+from kafkascope.tui.cli import main
 from tests.kit.run import run
 from tests.kit.samples import DOCUMENTS, FOLDERS, ROOT
 
@@ -64,6 +66,36 @@ def test_links_lead_somewhere(path: Path) -> None:
 def test_files_that_are_named_are_there(path: Path) -> None:
     named = set(NAMED.findall(path.read_text("utf-8"))) - INVENTED
     assert not [each for each in named if not (ROOT / each).exists()]
+
+
+FOREIGN = {
+    *("--archives", "--deploy-mode", "--files", "--py-files"),  # of Spark
+    *("--kafkascope", "--kafkascope-dir"),  # of pytest, by the plugin
+    *("--any-python", "--every", "--only", "--real", "--soak"),  # of benchmarks and tools
+}
+
+
+def options_of(command: click.Command) -> set[str]:
+    context = click.Context(command)
+    found = {name for each in command.get_params(context) for name in each.opts}
+    if isinstance(command, click.Group):
+        for name in command.list_commands(context):
+            below = command.get_command(context, name)
+            assert below is not None
+            found |= options_of(below)
+    return found
+
+
+def test_options_that_are_named_are_there() -> None:
+    known = FOREIGN | options_of(main)
+    pages = [path for path in DOCUMENTS if "decisions" not in path.parts]
+    wrong = {
+        (path.name, name)
+        for path in pages
+        for name in re.findall(r"`(--[a-z][a-z\d-]+)", path.read_text("utf-8"))
+        if name not in known
+    }
+    assert not wrong
 
 
 def test_the_readme_works_on_an_index_page() -> None:

@@ -104,7 +104,7 @@ class Plan:
 
     @property
     def too_many(self) -> str:
-        return f"one replay has at most {self.limits.steps:,} requests (choose others with --begin)"
+        return f"one replay has at most {self.limits.steps:,} requests (choose others with --from)"
 
     def _learn(self, exchange: Exchange) -> None:
         if exchange.response is None or exchange.response.body is None:
