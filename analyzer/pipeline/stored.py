@@ -100,7 +100,15 @@ class Stored:
             raise OnlyTables(f"{self.path} has no state of {missing}: read the captures")
         for state in states:
             try:
-                statistic.merge(type(statistic)().load(loads(state)))
+                loaded = type(statistic)().load(loads(state))
+            except (ValueError, KeyError):  # other members than now, also without a new number
+                raise OnlyTables(
+                    f"{self.path} was written by another version of kafkascope (state of "
+                    f"{name or statistic.NAME}): convert the captures again with `kafkascope spark "
+                    "--replace`"
+                ) from None
+            try:
+                statistic.merge(loaded)
             except ValueError as error:
                 raise OnlyTables(f"{self.path}: {error}; read the captures") from None
         if isinstance(statistic, Findings) and not name:

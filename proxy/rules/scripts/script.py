@@ -117,7 +117,8 @@ class Script:
         if isinstance(error, OSError) and error.filename == str(self.path):
             return f"{self.path}: {error.strerror}"
         where = f"{self.path}, line {line}" if line else str(self.path)
-        return f"{where}: {type(error).__name__}: {error}"
+        text = error.msg if isinstance(error, SyntaxError) else error  # its str has the line again
+        return f"{where}: {type(error).__name__}: {text}"
 
 
 class TooLong(Exception):

@@ -11,6 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from kafkascope.analyzer.pipeline.tables.schemas import EXCHANGES, RECORDS
+from kafkascope.analyzer.statistics.journeys.applications import Applications
 from tests.analyzer.pipeline.kit import COMMANDS, made
 from tests.kit.run import lines_of, run
 from tests.kit.samples import CAUSES, SAMPLES
@@ -99,6 +100,15 @@ def test_what_only_captures_can_tell_is_refused(tables: Path) -> None:
     every = run("stats", "rates", str(tables), "--every", "10s")
     assert every.exit_code == 3
     assert "widths" in every.output
+
+
+def test_tables_of_another_version_are_to_be_written_again(
+    tables: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Applications, "VERSION", Applications.VERSION + 1)
+    done = run("map", tables, codes=[3])
+    assert "another version of kafkascope (state of map)" in done.stderr
+    assert "kafkascope spark --replace" in done.stderr
 
 
 def test_damage_goes_with_the_tables(tmp_path: Path) -> None:
