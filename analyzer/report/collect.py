@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shlex
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import PurePath
@@ -37,6 +38,10 @@ class ReportFacts:
 
     inputs: tuple[str, ...]
     """Names of files without folders: a report travels."""
+    words: str
+    """Inputs, and the zone of their times, as words of a shell."""
+    of_logs: bool
+    """Whether there are request logs and no packets."""
     filter_text: str
     findings: Findings
     errors: Errors
@@ -99,7 +104,11 @@ def collect(
     inputs = tuple(
         "stdin" if name == "-" else PurePath(name).name or name for name in options.inputs
     )
+    zone = ("--time-zone", options.zone) if options.zone and disguise is None else ()
+    logs = None if source.packets else reading.capture.logs
     said = list(remarks(reading.capture, verbose=True))
+    if logs is not None:
+        said.append(logs.left_out())
     gaps = list(remarks(reading.capture, verbose=False))
     if not reading.exchanges_read:
         said.insert(0, nothing_found(reading.capture))
@@ -114,8 +123,13 @@ def collect(
     said += damage
     causes = findings.causes(names, whole, reading.span())
     found = unfolded(causes) if whole is None else whole.reported(names)
+    connections = source.connections
+    if logs is not None:
+        connections = len(findings.base.connections.rows())
     return ReportFacts(
         inputs,
+        shlex.join((*inputs, *zone)),
+        logs is not None,
         filter_text,
         findings,
         settled(findings.base.errors, found),
@@ -123,7 +137,7 @@ def collect(
         names,
         causes,
         source.packets,
-        source.connections,
+        connections,
         source.captured_bytes,
         said,
         gaps + damage,
@@ -155,6 +169,10 @@ def _seen(facts: ReportFacts) -> Iterator[str]:
         f"Within {facts.lasted}: {exchanges}{only}, between {clients} and"
         f" {plural(_brokers(facts), 'broker')}, on {plural(facts.connections, 'connection')}."
     )
+    errors = errors_in_words(facts.errors).capitalize()
+    if facts.of_logs:  # lines are of requests that were answered
+        yield f"{errors}."
+        return
     lines = facts.rates.rows()
     unanswered = sum(line["unanswered"] or 0 for line in lines)
     lost = (
@@ -162,7 +180,7 @@ def _seen(facts: ReportFacts) -> Iterator[str]:
         if unanswered
         else "every request that expects a response received one"
     )
-    yield f"{errors_in_words(facts.errors).capitalize()}, and {lost}."
+    yield f"{errors}, and {lost}."
 
 
 def _brokers(facts: ReportFacts) -> int:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import shlex
 from collections.abc import Iterable
 from typing import Final
 
@@ -46,7 +45,7 @@ TICKET_LINES: Final = 30
 def ticket(facts: ReportFacts, redacted: str) -> str:
     """Return the summary and the causes: as many as fit with fix and evidence, the others with
     their symptom, the rest counted."""
-    names = shlex.join(facts.inputs)
+    names = facts.words
     head = [*_head(facts), *[f"- {_text(sentence)}" for sentence in summary(facts, causes=0)], ""]
     command = _code(f"kafkascope report {names} -o report.md --full")
     gaps = [f"- {_text(each)}" for each in facts.gaps[:2]]
@@ -70,7 +69,8 @@ def _head(facts: ReportFacts) -> list[str]:
     """Return the title, and when and how much."""
     out = [f"# Kafka traffic: {', '.join(map(_code, facts.inputs))}", ""]
     if facts.span.first_ns is not None:
-        counts = f"{facts.connections:,} connections, {facts.packets:,} packets."
+        counts = f"{facts.connections:,} connections"
+        counts += "." if facts.of_logs else f", {facts.packets:,} packets."
         exchanges = f"{facts.lasted}: {facts.span.exchanges:,} exchanges"
         out += [f"{iso_ns(facts.span.first_ns)}, {exchanges}, {counts}", ""]
     return out
@@ -90,7 +90,7 @@ def _cause(cause: Cause, names: str) -> list[str]:
 
 def markdown(facts: ReportFacts, parts: list[Section], redacted: str) -> str:
     """Return all sections."""
-    names = shlex.join(facts.inputs)
+    names = facts.words
     out = [*_head(facts), *[f"- {_text(sentence)}" for sentence in summary(facts)]]
     out += ["", "## Findings", ""]
     trouble, chats = apart(facts.causes)

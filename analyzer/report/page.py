@@ -3,7 +3,6 @@ readable on paper. Everything that came from traffic is escaped."""
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Iterable
 from itertools import takewhile
 from typing import Final
@@ -130,12 +129,12 @@ def _range(facts: ReportFacts) -> str:
 
 def _key_numbers(facts: ReportFacts) -> str:
     counts = counted(facts.causes)
+    packets = ("packets", f"{facts.packets:,}"), ("captured", size(facts.captured_bytes))
     numbers = (
         ("exchanges", f"{facts.span.exchanges:,}"),
         ("clients", f"{len(facts.findings.base.clients.rows()):,}"),
         ("connections", f"{facts.connections:,}"),
-        ("packets", f"{facts.packets:,}"),
-        ("captured", size(facts.captured_bytes)),
+        *(() if facts.of_logs else packets),
         ("error findings", f"{counts['error']:,}"),
         ("warning findings", f"{counts['warning']:,}"),
     )
@@ -164,7 +163,7 @@ def _findings(facts: ReportFacts) -> str:
         inner = "".join(_cause(each, facts, times) for each in chats[: LIMITS.causes])
         what = f"{plural(len(chats), 'chat')}, normal but often mistaken for problems: "
         out.append(_folded(what + names_of(chats), inner + _left_out(len(chats))))
-    out.append(_command(f"kafkascope check {shlex.join(facts.inputs)}"))
+    out.append(_command(f"kafkascope check {facts.words}"))
     return "".join([*out, "</section>"])
 
 
@@ -192,7 +191,7 @@ def _finding(finding: Finding, facts: ReportFacts, times: Times, behind: str = "
         f" {plural(finding.count, 'event')}{escaped(when)}</span></p>",
     ]
     if finding.filter:
-        command = exchanges_command(finding, shlex.join(facts.inputs))
+        command = exchanges_command(finding, facts.words)
         out.append(f"<p><code>{escaped(command)}</code></p>")
     return "".join([*out, behind, "</article>"])
 

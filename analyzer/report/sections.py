@@ -80,7 +80,7 @@ def sections(facts: ReportFacts, release: str) -> list[Section]:
     times = Times("u")
     if facts.span.first_ns is not None:
         times.saw(facts.span.first_ns)
-    words = [shlex.quote(name) for name in facts.inputs]
+    words = [facts.words]
     if facts.filter_text:
         words += ["-Y", shlex.quote(facts.filter_text)]
     made = (

@@ -32,6 +32,7 @@ from kafkascope.analyzer.report.sections import sections
 from kafkascope.analyzer.statistics.exchange_batch import ExchangeBatch
 from kafkascope.analyzer.statistics.traffic import Latency
 from kafkascope.captures.formats.write import PcapngWriter
+from tests.analyzer.requestlog.samples import sample_files
 from tests.hostile import hostile as hostile_names
 from tests.interop.needs import need
 from tests.kit.run import run
@@ -517,3 +518,14 @@ def test_the_map_is_on_the_first_screen(page: str, tmp_path: Path) -> None:
     titles = re.findall(r"<title>(client-\d+|[^<]*?) writes to topic-\d+:", hidden)
     assert titles
     assert all(re.fullmatch(r"client-\d+", name) for name in titles)
+
+
+def test_a_request_log_has_no_packets_and_its_commands_its_zone(tmp_path: Path) -> None:
+    log = tmp_path / "kafka-request.log"
+    log.write_bytes(sample_files()["k272-text-kafka-request.log"])
+    for name in ("a.md", "a.html"):
+        done = run("report", log, "--time-zone", "Asia/Tokyo", "-o", tmp_path / name)
+        assert done.exit_code == 0
+        text = unescape((tmp_path / name).read_text())
+        assert "kafka-request.log --time-zone Asia/Tokyo" in text
+        assert not re.search(r"\bpackets\b(?! and sizes)|received one|\b0 connections", text)
