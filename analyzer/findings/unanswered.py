@@ -7,10 +7,17 @@ from collections.abc import Iterator
 from typing import Any, Final
 
 from kafkascope.analyzer.conversation.pending import OUT_OF_ORDER, SKIPPED, overtaken_by
-from kafkascope.analyzer.findings.counting import Names, Occurrences, least, most, whole
+from kafkascope.analyzer.findings.counting import (
+    KeyedMeasures,
+    Names,
+    Occurrences,
+    least,
+    most,
+    whole,
+)
 from kafkascope.analyzer.findings.filters import among
 from kafkascope.analyzer.findings.limits import LIMITS
-from kafkascope.analyzer.findings.rules import SECOND, limit
+from kafkascope.analyzer.findings.rules import MS, SECOND, limit
 from kafkascope.analyzer.findings.versions import (
     answered_versions,
     first_release,
@@ -41,6 +48,8 @@ FINAL: Final = -1
 class Lost(Occurrences):
     """Of a client, an API, and a way to end."""
 
+    connections: Names = whole(Names)
+    last_begin_ns: int | None = most()
     oldest: int | None = most()
     """Longest time from a request to the end of its connection."""
 
@@ -62,6 +71,12 @@ class LastUnacknowledged(Occurrences):
     """Time, number and bytes of the last one."""
 
 
+class Muted(KeyedMeasures):
+    """Of a connection that a broker throttles: since KIP-219 it is not read for that long."""
+
+    until_ns: int | None = most()
+
+
 class Unanswered(Counts):
     """Lost, in flight for too long, late."""
 
@@ -70,11 +85,16 @@ class Unanswered(Counts):
     open = Occurrences.table(LIMITS.keys)
     late = LateResponse.table(10_000, unranked=1)
     """By connection."""
+    muted = Muted.table(LIMITS.keys)
+    """By connection."""
     unacknowledged = LastUnacknowledged.table(10_000)
     """By connection."""
 
     def add(self, batch: ExchangeBatch) -> None:
         row, exchange = batch.row, batch.exchange
+        if row.throttle_ms:
+            until_ns = max(batch.ends) + row.throttle_ms * MS
+            self.muted[(row.connection,)].take(until_ns=until_ns)
         if row.state == "lost" and row.api != "SaslToken" and exchange.ended_ns is not None:
             age = exchange.ended_ns - row.time_ns
             if row.reason.startswith(("closed by", "reset by")) and not (
@@ -82,7 +102,8 @@ class Unanswered(Counts):
             ):
                 lost = self.lost[(*client_of(row), row.api, row.broker_address, row.reason)]
                 lost.see(row)
-                lost.take(oldest=max(0, age))
+                lost.connections.add(row.connection)
+                lost.take(oldest=max(0, age), last_begin_ns=row.time_ns)
         elif row.state == "no-reply" and row.api == "Produce":
             seen = self.unacknowledged[(row.connection,)]
             seen.see(row, last=(row.time_ns, row.number, row.request_bytes or 0))
@@ -101,6 +122,12 @@ class Unanswered(Counts):
                 api=row.api,
                 response=(row.time_ns + row.latency_ns, row.number),
             )
+
+    def _is_muted(self, lost: Lost) -> bool:
+        """Return whether a request was sent to a broker that did not read from the connection."""
+        begin_ns = lost.last_begin_ns or 0
+        ends = (self.muted.get((connection,)) for connection in lost.connections)
+        return any(end is not None and (end.until_ns or 0) > begin_ns for end in ends)
 
     def saw(self, event: Opened | Closed) -> None:
         """Take note of when the client closed: direction 0 is the client's where the SYN was
@@ -152,6 +179,9 @@ class Unanswered(Counts):
             rejected = rejected_at_once(view)[str(broker)] if "by the broker" in str(reason) else 0
             if rejected:
                 waited += f"; it ended {plural(rejected, 'connection')} before any request"
+            muted = self._is_muted(lost) and str(reason).endswith("by the client")
+            if muted:
+                waited += ", while the broker throttled it and did not read from it"
             yield view.finding(
                 "unanswered",
                 f"{plural(lost.count, f'{api} request')} from {client} to {broker} got no "
@@ -162,11 +192,7 @@ class Unanswered(Counts):
                 api=api,
                 broker=broker,
                 severity="note" if view.is_broker(*who) else None,
-                case="rejected"
-                if rejected
-                else "controller"
-                if _forwarded(api) and age >= limit("lost.age") and "by the client" in str(reason)
-                else "",
+                case=_case(api, age, reason, rejected=rejected, muted=muted),
             )
         for (*who, api, broker), seen in self.open.items():
             client, age = view.client(*who), (view.last_ns or 0) - (seen.first or (0, 0))[0]
@@ -196,6 +222,16 @@ class Unanswered(Counts):
                     Occurrences(1, (answered, exchange), answered),
                     about={"client": client, "connection": str(number)},
                 )
+
+
+def _case(api: Any, age: int, reason: Any, *, rejected: int, muted: bool) -> str:
+    """Return which advice helps against requests without a response."""
+    if rejected:
+        return "rejected"
+    if muted:
+        return "throttled"
+    waited = age >= limit("lost.age") and "by the client" in str(reason)
+    return "controller" if waited and _forwarded(api) else ""
 
 
 def _forwarded(api: Any) -> bool:

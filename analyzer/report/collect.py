@@ -105,9 +105,10 @@ def collect(
         "stdin" if name == "-" else PurePath(name).name or name for name in options.inputs
     )
     zone = ("--time-zone", options.zone) if options.zone and disguise is None else ()
-    logs = None if source.packets else reading.capture.logs
+    logs = reading.capture.logs
+    of_logs = findings.of_logs or (logs is not None and not source.packets)
     said = list(remarks(reading.capture, verbose=True))
-    if logs is not None:
+    if logs is not None and of_logs:
         said.append(logs.left_out())
     gaps = list(remarks(reading.capture, verbose=False))
     if not reading.exchanges_read:
@@ -124,12 +125,12 @@ def collect(
     causes = findings.causes(names, whole, reading.span())
     found = unfolded(causes) if whole is None else whole.reported(names)
     connections = source.connections
-    if logs is not None:
+    if of_logs:
         connections = len(findings.base.connections.rows())
     return ReportFacts(
         inputs,
         shlex.join((*inputs, *zone)),
-        logs is not None,
+        of_logs,
         filter_text,
         findings,
         settled(findings.base.errors, found),

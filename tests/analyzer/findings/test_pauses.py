@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from kafkascope.analyzer.findings import Finding
 from kafkascope.analyzer.findings.counting import Event, Keyed
 from kafkascope.analyzer.findings.followers import SLOT, Slots, idle_followers
@@ -91,3 +93,18 @@ def test_a_follower_that_fetches_from_another_leader_is_not_idle() -> None:
             fetching[(f"broker-{leader}", follower, 0)].at(slot * SLOT)
     slow = [Event(40 * SLOT, "e", 0, 1, "slow", {"latency": 100 * SLOT})]
     assert idle_followers(fetching, slow) == "; follower 2 sent no Fetch for 5.0 s meanwhile"
+
+
+@pytest.mark.parametrize("throttle_ms", [0, 5000])
+def test_a_client_that_gives_up_while_it_is_throttled(throttle_ms: int) -> None:
+    wire = Wire()
+    wire.client(request("Heartbeat", 1, 1))
+    wire.broker(response("Heartbeat", 1, 1, throttle_time_ms=throttle_ms))
+    wire.time_ns += SECOND
+    wire.client(request("Heartbeat", 1, 2))
+    wire.time_ns += 2 * SECOND
+    wire.close("client")
+    finding = found([wire])["unanswered"]
+    assert (
+        ("throttled" in finding.text) is ("Raise the quota" in finding.advice) is bool(throttle_ms)
+    )
