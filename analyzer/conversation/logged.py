@@ -68,8 +68,9 @@ LATE_NS: Final = 50_000_000
 99 % were within 79 ms, half within 1 ms. Patterns such as Strimzi's `%d{yyyy-MM-dd HH:mm:ss}` leave
 out the fraction of the second as well."""
 HELD_NS: Final = 50_000_000
-"""Throttle time of a line of 0.11 that is a quota's: the field is never 0, as the time to make the
-response counts, too (9 ms at most, measured), and there is no response to tell it."""
+"""Throttle time of a line of 0.11 that is a quota's, beyond the local time: the field is never 0,
+as the time to make the response counts, too (9 ms at most, measured; 231 ms in a JVM that had just
+started, all of it within the local time), and there is no response to tell it."""
 APART_NS: Final = 1_000
 """Between requests of a connection, at least: 0.10 has whole milliseconds, and totals of 0."""
 ANONYMOUS: Final = "ANONYMOUS"
@@ -281,7 +282,8 @@ class LoggedConnections:
         )
         facts = facts_of_bodies((request.layout, request.body), (response.layout, response.body))
         throttle_ns = completed.times.throttle_ns or 0
-        if response.gap == NO_RESPONSES and throttle_ns >= HELD_NS:
+        beyond_ns = throttle_ns - (completed.times.local_ns or 0)
+        if response.gap == NO_RESPONSES and beyond_ns >= HELD_NS:
             facts = facts._replace(throttle_ms=throttle_ns // MS)
         session = self._follow(state, completed, logged)
         request.body = response.body = None

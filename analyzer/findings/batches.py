@@ -91,6 +91,8 @@ class Batches(Counts):
     def findings(self, view: DetectorInput) -> Iterator[Finding]:
         for (kind, api, topic, *who), seen in self.seen.items():
             client = view.client(*who)
+            if kind == "old" and view.is_broker(*who):
+                continue  # replicas copy what is in the log, and convert nothing
             if kind == "old" and not _offers_record_batches(view, client, str(api)):
                 continue
             what = plural(seen.count, f"{api} exchange")
@@ -135,8 +137,8 @@ class Batches(Counts):
 
 
 def _offers_record_batches(view: DetectorInput, client: Client, api: str) -> bool:
-    """Return whether the client has a choice: brokers before 0.11 have no newer format. Their
-    replicas send no ApiVersions, so that what other clients were offered counts."""
+    """Return whether the client has a choice: brokers before 0.11 have no newer format. Where it
+    sends no ApiVersions, what others were offered counts."""
     least = MAGICS[CARRIES[api]][RECORD_BATCH].low
     offer = offered(view, *client.key, api)
     if offer is not None:

@@ -139,8 +139,13 @@ class Slowness(Counts):
             served = max(0, row.server_ns - row.wait_ns)
         connection = [row.connection, exchange.connection.first_ns]
         if row.api_key in FETCHES or row.throttle_ms or touched:
-            end = {"end_ns": row.time_ns + latency + (row.throttle_ms or 0) * MS}
-            self.polls[tuple(connection)].events.note(row, "poll", end)
+            throttle_ns, answered_ns = (row.throttle_ms or 0) * MS, row.time_ns + latency
+            ends_ns = {answered_ns + throttle_ns}
+            if throttle_ns <= latency:
+                # Brokers before 2.0 hold the response itself, and what is behind it.
+                ends_ns.add(answered_ns)
+            for end_ns in sorted(ends_ns):
+                self.polls[tuple(connection)].events.note(row, "poll", {"end_ns": end_ns})
         if served < least or 2 * served < excess:
             return
         if row.api_key in GROUPS or row.throttle_ms:

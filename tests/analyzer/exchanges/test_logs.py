@@ -446,6 +446,22 @@ def test_a_line_of_0_11_tells_for_how_long_a_quota_held_its_response(
     assert (row.api, row.api_version, row.throttle_ms) == ("Fetch", 5, throttle_ms)
 
 
+def test_a_line_of_0_11_may_count_its_local_time_as_throttled(tmp_path: Path) -> None:
+    """The first ApiVersions of a JVM, without a quota."""
+    times = (
+        "totalTime:219,6,requestQueueTime:10,0,localTime:204,5,remoteTime:0,0,throttleTime:204,0"
+    )
+    log = written(
+        tmp_path / "a.log",
+        "[2026-11-28 18:18:01,000] DEBUG Completed request:{api_key=18,api_version=0,correlation_id="
+        f"1,client_id=c}} -- {{}} from connection 10.0.0.1:9092-10.0.0.9:4000;{times},"
+        "responseQueueTime:4,6,sendTime:0,4,securityProtocol:PLAINTEXT,principal:User:ANONYMOUS,"
+        "listener:PLAINTEXT\n",
+    )
+    (found,), capture = exchanges(log)
+    assert not row_of(found, capture.context.names).throttle_ms
+
+
 def test_lines_of_0_8_that_name_no_broker_join_by_the_client(tmp_path: Path) -> None:
     text = "Name: TopicMetadataRequest; Version: 0; CorrelationId: 1; ClientId: app"
     times = "totalTime:4,requestQueueTime:0,localTime:3,remoteTime:0,responseQueueTime:0,sendTime:1"

@@ -226,12 +226,12 @@ RECORDS = {0: message(0), 1: message(1), 2: batch([(None, b"one")])}
 """By magic."""
 
 
-def fetched(version: int, records: bytes) -> Wire:
+def fetched(version: int, records: bytes, **asked: Any) -> Wire:
     part = {"partition_index": 0, "high_watermark": 1, "records": records}
     part |= {"last_stable_offset": 1, "log_start_offset": 0, "aborted_transactions": None}
     part |= {}
     topics = [{"topic": "orders", "partitions": [part]}]
-    wire = Wire().client(request("Fetch", version, 1))
+    wire = Wire().client(request("Fetch", version, 1, **asked))
     return wire.broker(response("Fetch", version, 1, responses=topics)).close("client")
 
 
@@ -243,13 +243,17 @@ def produced(version: int, records: bytes) -> Wire:
 
 @pytest.mark.parametrize(("newest", "old"), [(3, False), (4, True)])
 def test_brokers_without_record_batches_leave_no_choice(newest: int, old: bool) -> None:
-    """Neither to clients that ask for versions, nor to replicas, which do not."""
+    """Neither to clients that ask for versions, nor to others."""
     asking, silent = Wire(), fetched(3, RECORDS[1])
     silent.connection.number = 2
     asking.client(request("ApiVersions", 0, 1, "other"))
     keys = [{"api_key": 1, "min_version": 0, "max_version": newest}]
     asking.broker(response("ApiVersions", 0, 1, error_code=0, api_keys=keys))
     assert ("batch-old-format" in found([asking, silent])) is old
+
+
+def test_replicas_copy_old_formats() -> None:
+    assert "batch-old-format" not in found([fetched(3, RECORDS[1], replica_id=2)])
 
 
 @pytest.mark.parametrize(

@@ -108,3 +108,13 @@ def test_a_client_that_gives_up_while_it_is_throttled(throttle_ms: int) -> None:
     assert (
         ("throttled" in finding.text) is ("Raise the quota" in finding.advice) is bool(throttle_ms)
     )
+
+
+def test_requests_behind_a_response_that_a_quota_holds() -> None:
+    """Brokers before 2.0 hold it, so that its latency has the throttle time."""
+    wire = Wire()
+    wire.client(*(request("Heartbeat", 1, number) for number in range(4)))
+    wire.time_ns += 3 * SECOND
+    wire.broker(response("Heartbeat", 1, 0, throttle_time_ms=3000))
+    wire.broker(*(response("Heartbeat", 1, number) for number in range(1, 4)))
+    assert "slow-answers" not in found([wire])
