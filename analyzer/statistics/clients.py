@@ -162,7 +162,9 @@ class Clients(ByKey[Used]):
         begun = row.client_address if exchange.broker == connection.b else row.broker_address
         used.connections.add((connection.first_ns, begun))
         logged = exchange.logged
-        if connection.handshake or (logged is not None and logged.begins):
+        # A line of a connection of which there are packets, of TLS, may come behind its SASL phase.
+        begun_here = connection.handshake and not exchange.sizeless
+        if begun_here or (logged is not None and logged.begins):
             used.fresh = 1
         if exchange.sizeless:
             used.logged = 1

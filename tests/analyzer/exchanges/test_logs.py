@@ -20,6 +20,7 @@ from kafkascope.analyzer.model import Exchange
 from kafkascope.analyzer.requestlog.printing import printed
 from kafkascope.analyzer.session.session import session_of
 from kafkascope.analyzer.statistics.accumulators import STATISTICS
+from kafkascope.analyzer.statistics.exchange_batch import ExchangeBatch
 from kafkascope.analyzer.statistics.feed import Feed
 from kafkascope.analyzer.statistics.journeys.drawing import map_lines
 from kafkascope.analyzer.topics import TopicNames
@@ -453,13 +454,26 @@ def test_a_line_of_0_11_may_count_its_local_time_as_throttled(tmp_path: Path) ->
     )
     log = written(
         tmp_path / "a.log",
-        "[2026-11-28 18:18:01,000] DEBUG Completed request:{api_key=18,api_version=0,correlation_id="
+        "[2026-11-28 18:18:01,000] DEBUG Completed request:{api_key=18,api_version=0,"
+        "correlation_id="
         f"1,client_id=c}} -- {{}} from connection 10.0.0.1:9092-10.0.0.9:4000;{times},"
         "responseQueueTime:4,6,sendTime:0,4,securityProtocol:PLAINTEXT,principal:User:ANONYMOUS,"
         "listener:PLAINTEXT\n",
     )
     (found,), capture = exchanges(log)
     assert not row_of(found, capture.context.names).throttle_ms
+
+
+def test_a_line_of_a_connection_in_tls_need_not_be_its_first(tmp_path: Path) -> None:
+    wire = Wire()
+    ends = {"connection": "10.0.1.2:9092-10.0.0.4:51422-0-1", "securityProtocol": "SASL_SSL"}
+    log = written(tmp_path / "a.log", *(line(at, METADATA, number=at, **ends) for at in (5, 6)))
+    (first, last), capture = exchanges(log)
+    findings, names = Findings(only=["no-api-versions"]), capture.context.names
+    for each in (first, last):
+        each.connection = wire.connection
+        findings.add(ExchangeBatch.of(row_of(each, names), each))
+    assert findings.reported(names) == []
 
 
 def test_lines_of_0_8_that_name_no_broker_join_by_the_client(tmp_path: Path) -> None:
