@@ -36,7 +36,20 @@ NO_TOPIC: Final = frozenset({3, 5, 17})
 """UNKNOWN_TOPIC_OR_PARTITION, LEADER_NOT_AVAILABLE, INVALID_TOPIC_EXCEPTION."""
 LEADER_NOT_AVAILABLE: Final = 5
 NO_LEADER: Final = -1
-LOOKUPS: Final = frozenset({"Metadata", "FindCoordinator", "DescribeCluster"})
+LOOKUPS: Final[Mapping[str, frozenset[str]]] = {
+    "Metadata": frozenset({"ListOffsets", "DeleteRecords", "DescribeProducers", "DescribeConfigs"}),
+    "FindCoordinator": frozenset(
+        {
+            *("InitProducerId", "AddPartitionsToTxn", "AddOffsetsToTxn", "TxnOffsetCommit"),
+            *("EndTxn", "DescribeTransactions", "OffsetFetch", "OffsetDelete", "DeleteGroups"),
+            *("DescribeGroups", "ConsumerGroupDescribe", "ShareGroupDescribe"),
+        }
+    ),
+    "DescribeCluster": frozenset(),
+}
+"""Lookups, and what some clients look up a broker for each time: admin clients for records that
+they delete (Kafka Streams does for repartition topics), monitors for the offsets of each group,
+kafkajs for each step of a transaction."""
 # What the quota of topic changes holds back, with an error of its own (KIP-599).
 CHANGES_TOPICS: Final = frozenset({"CreateTopics", "DeleteTopics", "CreatePartitions"})
 
@@ -132,9 +145,14 @@ class Leaders(Counts):
         )
         for broker, found in by_broker.items():
             yield from _changed(broker, found, view)
-        for by, traffic in view.base.apis.grouped(("api", "client_id", "host")):
-            client = view.client(by["client_id"], by["host"])
-            yield from _rates(str(by["api"]), client, traffic, view)
+        rates = [
+            (str(by["api"]), view.client(by["client_id"], by["host"]), traffic)
+            for by, traffic in view.base.apis.grouped(("api", "client_id", "host"))
+        ]
+        worked = {(client, api): each.answered - each.failed for api, client, each in rates}
+        for api, client, traffic in rates:
+            needed = sum(worked.get((client, each), 0) for each in LOOKUPS.get(api, ()))
+            yield from _rates(api, client, traffic, needed, view)
 
 
 def _changed(
@@ -280,12 +298,15 @@ def _unknown(
     )
 
 
-def _rates(api: str, client: Client, traffic: Traffic, view: DetectorInput) -> Iterator[Finding]:
-    """Yield findings about a client's requests of an API: too many, or throttled."""
+def _rates(
+    api: str, client: Client, traffic: Traffic, needed: int, view: DetectorInput
+) -> Iterator[Finding]:
+    """Yield findings about a client's requests of an API: too many, or throttled. `needed`: how
+    many lookups requests that succeeded may have needed."""
     first_ns, last_ns = traffic.first_ns, traffic.last_ns
     rate = per_second(traffic.count, first_ns, last_ns) or 0
     common: dict[str, Any] = {"span": (first_ns, last_ns), "client": client}
-    spare = traffic.count - limit("metadata.starting") * view.connections[client.key]
+    spare = traffic.count - needed - limit("metadata.starting") * view.connections[client.key]
     lookup = api in LOOKUPS and spare >= limit("metadata.count")
     if lookup and rate >= limit("metadata.rate"):
         span = duration((last_ns or 0) - (first_ns or 0))

@@ -205,6 +205,18 @@ def test_odd_names_stay_inside_their_filters(name: str) -> None:
     assert all(len(finding.text) <= 1_000 for finding in names.values())
 
 
+@pytest.mark.parametrize("error", [0, 16])
+def test_lookups_of_requests_that_succeed_are_no_storm(error: int) -> None:
+    """kafkajs looks up the coordinator for each step of a transaction."""
+    wire = Wire()
+    for number in range(60):
+        wire.client(request("FindCoordinator", 3, 2 * number, "web", key="tx", key_type=1))
+        wire.broker(response("FindCoordinator", 3, 2 * number))
+        wire.client(request("EndTxn", 1, 2 * number + 1, "web", transactional_id="tx"))
+        wire.broker(response("EndTxn", 1, 2 * number + 1, error_code=error))
+    assert ("lookup-storm" in found([wire])) == bool(error)
+
+
 def test_topics_that_get_their_names_later_have_them_in_the_text() -> None:
     topic_id, place = bytes(range(16)), {"index": 0}
     damaged = batch([(b"k", b"v")])[:-1] + b"w"
