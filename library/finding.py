@@ -31,7 +31,7 @@ class Finding:
     severity: Attribute[Severity] = Attribute("_model", "error, warning, note or chat.")
     text = Attribute[str]("_model", "What was seen, in a sentence with numbers.")
     advice = Attribute[str]("_model", "What to do.")
-    count = Attribute[int]("_model", "How often it was seen.")
+    count = Attribute[int]("_model", "Number of exchanges and connection attempts that show it.")
     filter = Attribute[str](
         "_model", "A display filter for the exchanges that it is about; empty where there are none."
     )

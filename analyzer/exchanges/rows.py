@@ -236,7 +236,7 @@ class Row:
     )
     response_bytes: int | None = head(
         SIZE,
-        "the same",
+        "on the wire, size field included",
         FilterField(
             "response.bytes", "response.bytes > 1MB", doc="size of the response on the wire"
         ),
