@@ -222,7 +222,13 @@ def _is_input(text: str) -> bool:
 # make hardly any cycles; the default, 700, costs a tenth of the time and more.
 GC_THRESHOLD: Final = 200_000
 
-LOOKING: Final = frozenset({"-Y", "--filter", "-d", "-t", "--plain", "--legs"})
+LOOKING: Final = frozenset(
+    {
+        *("-Y", "--filter", "-d", "-t", "--plain", "--color", "--legs", "--keylog", "--time-zone"),
+        *("--schemas", "--schema", "--registry", "--registry-ca", "--no-schemas"),
+        *("-q", "--quiet", "-v", "--verbose", "--no-progress"),
+    }
+)
 """Options that the UI has as well as commands that print."""
 OPENING: Final = frozenset({"-i", "--attach", "--web", "--web-port"})
 """Options that only the UI has."""

@@ -10,7 +10,9 @@ from pathlib import Path
 
 import pytest
 
+from kafkascope.analyzer.commands.help import Option
 from kafkascope.tui.cli import COMMANDS, to_look_at
+from kafkascope.tui.open import open_
 
 ROOT = Path(__file__).parents[2]
 DEMO = ROOT / "captures" / "samples" / "libraries.pcap"
@@ -136,6 +138,18 @@ def test_an_interface_is_captured_in_the_terminal_ui(words: list[str]) -> None:
     code, out, err = run(*words)
     assert (code, out) == (2, "")
     assert "the terminal UI needs a terminal; use `kafkascope capture`" in " ".join(err.split())
+
+
+def test_options_of_the_terminal_ui_open_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    """With its shared options a file is opened, with those of printing commands it is listed."""
+    monkeypatch.setenv("TERM", "xterm")
+    for stream in (sys.stdout, sys.stderr):
+        monkeypatch.setattr(stream, "isatty", lambda: True)
+    shared = [each for each in open_.params if isinstance(each, Option) and each.shared]
+    assert len(shared) > 10
+    for name in (name for each in shared for name in each.opts):
+        assert to_look_at(["my.pcap", name, "x"]), name
+    assert not to_look_at(["my.pcap", "-o", "x"])
 
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
