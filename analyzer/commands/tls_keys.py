@@ -186,5 +186,5 @@ def check(path: str, captures: tuple[str, ...], how: TableFormat) -> int:
     rows = [("lines", count, kind) for kind, count in kinds.most_common()]
     opened = connections_opened(captures, path) if captures else Counter[str]()
     rows += [("connections", count, what) for what, count in opened.most_common()]
-    print_table(("of", "count", "what"), rows, how)
+    print_table(("subject", "count", "what"), rows, how)
     return 0 if usable and set(opened) <= {OPENED, FAILED} else 1

@@ -62,7 +62,7 @@ class Client(Spelled):
     key: ClientKey
 
 
-GapCause = Literal["", "mirror", "damage"]
+GapCause = Literal["", "mirror", "damage", "one-way"]
 """Why bytes are missing, where the capture shows it: its packets were cut before they came to the
 capturing host, or the file is damaged."""
 

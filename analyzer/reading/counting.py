@@ -41,7 +41,7 @@ def count(
     _count(reading, statistics, watch=watch, through=through, hosts=hosts, whole=whole)
     for each in (*statistics, whole):
         if hasattr(each, "damaged_places"):
-            note_damage(each, reading.capture)
+            note_damage(each, reading.capture, one_way=reading.is_one_way)
 
 
 def _count(

@@ -498,6 +498,11 @@ class Reading:
                 names = capture.context.names
                 yield from absent(tests, (rows.row_of(e, names) for e in capture.exchanges()))
 
+    @property
+    def is_one_way(self) -> bool:
+        """Whether packets of only one side of the connections were captured."""
+        return len(self._sides.sides) == 1
+
     def no_exchange(self, numbers: str, where: str = "this capture") -> str:
         """Return the sentence that there are no such exchanges; all must have been read."""
         total = self.exchanges_read
@@ -527,7 +532,7 @@ class Reading:
             elif self.code != INTERRUPTED:
                 for line in self._nothing_shown():
                     say(line)
-            if len(self._sides.sides) == 1 and self.options.count is None:
+            if self.is_one_way and self.options.count is None:
                 say(f"{one_way(*self._sides.sides)}")
             tls &= not (self._shown and (self.options.filter_text or self.options.count))
             for line in remarks(self.capture, verbose=self.options.verbose, tls=tls):

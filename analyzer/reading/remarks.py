@@ -157,13 +157,16 @@ def is_mirrored(statistics: Statistics) -> bool:
     return 0 < statistics.cut_packets == statistics.mirrored
 
 
-def note_damage(findings: Findings, capture: OpenInput) -> None:
-    """Let findings know what is damaged, once all is read: it is no client's or broker's fault."""
+def note_damage(findings: Findings, capture: OpenInput, *, one_way: bool = False) -> None:
+    """Let findings know what is damaged, once all is read: it is no client's or broker's fault.
+    `one_way`: only one side of the connections was captured."""
     findings.damaged_places = _damaged_places(capture)
-    findings.gap_cause = _gap_cause(capture.source.statistics)
+    findings.gap_cause = _gap_cause(capture.source.statistics, one_way=one_way)
 
 
-def _gap_cause(statistics: Statistics) -> GapCause:
+def _gap_cause(statistics: Statistics, *, one_way: bool) -> GapCause:
+    if one_way:
+        return "one-way"
     if is_mirrored(statistics):
         return "mirror"
     return "damage" if statistics.damage else ""

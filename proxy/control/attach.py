@@ -44,7 +44,7 @@ def find(which: str | None = None) -> Path:
         if len(found) == 1:
             return next(iter(found.values()))
         if not found:
-            raise NoProxy("you have no running proxy")
+            raise NoProxy("no proxy of yours is running: kafkascope proxy starts one")
         pids = ", ".join(map(str, sorted(found)))
         raise NoProxy(f"several proxies are running, choose one by process ID: {pids}")
     path = socket_path(int(which)) if which.isdecimal() else Path(which)

@@ -58,7 +58,7 @@ def test_an_unknown_kind_of_client_is_refused_with_those_there_are() -> None:
 
 def counts(done: Result, of: str) -> dict[str, int]:
     rows = map(json.loads, done.stdout.splitlines())
-    return {row["what"]: row["count"] for row in rows if row["of"] == of}
+    return {row["what"]: row["count"] for row in rows if row["subject"] == of}
 
 
 @pytest.mark.parametrize("path", sorted(TLS.glob("*.keys")), ids=lambda path: path.stem)

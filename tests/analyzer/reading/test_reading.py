@@ -12,7 +12,7 @@ from kafkascope.analyzer.reading.remarks import unread
 from kafkascope.captures import Source
 from kafkascope.captures.model import Connection, Endpoint, HandshakeResult, Tls
 from tests.kit.captures import Tape, capture_file, late_names
-from tests.kit.run import run
+from tests.kit.run import lines_of, run
 from tests.kit.samples import CAPTURES, SAMPLES
 from tests.kit.wire import beat, heartbeat, request, response
 
@@ -154,6 +154,10 @@ def test_one_direction_alone_is_said(tmp_path: Path, side: str, words: str) -> N
     assert "only one direction" in done.stderr
     assert words in done.stderr
     assert "only one direction" not in run("ls", tmp_path / "one.pcapng", "-q").stderr
+    # Acknowledgements of what the other side sent show how much is missing.
+    found = run("check", capture_file(tmp_path / "half.pcapng", FRAMES, only=side), "--json")
+    gaps = [each for each in lines_of(found) if each["name"] == "capture-gaps"]
+    assert [each["advice"][:35] for each in gaps] == ["Capture where both directions pass,"]
 
 
 def test_both_directions_need_no_remark(tmp_path: Path) -> None:

@@ -65,4 +65,7 @@ def test_nobody_there_is_told(tmp_path: Path) -> None:
 def test_without_a_proxy_there_is_no_input(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path))
     done = CliRunner().invoke(main, ["open", "--attach"])
-    assert (done.exit_code, done.output) == (3, "kafkascope: you have no running proxy\n")
+    assert (done.exit_code, done.output) == (
+        3,
+        "kafkascope: no proxy of yours is running: kafkascope proxy starts one\n",
+    )
