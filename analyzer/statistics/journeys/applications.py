@@ -62,7 +62,7 @@ class Applications(MapFacts):
     """Edges between clients and topics, and who the clients are."""
 
     NAME = "map"
-    VERSION = 5
+    VERSION = 6
     KEYS = OF_GROUPS | CARRIERS | {INIT_PRODUCER_ID, END_TRANSACTION}
     COLUMNS = columns(
         "application way topic group records bytes (first) (last) peers clients users software "
@@ -164,7 +164,9 @@ class Applications(MapFacts):
         if rack := batch.request.get("rack_id"):
             self.clients[who].racks.add(rack)
         if batch.api_key == SHARE_FETCH and (group := batch.request.get("group_id")):
-            self.groups[(*who, group)].how |= MEMBER
+            mine = self.groups[(*who, group)]
+            mine.how |= MEMBER
+            stretch(mine, min(batch.begins), max(batch.begins))
 
     def _ended(self, batch: ExchangeBatch) -> None:
         """Take note of how a transaction ends."""
@@ -182,6 +184,7 @@ class Applications(MapFacts):
         for group, how, topics in _groups(key, request):
             mine = self.groups[(*who, group)]
             mine.how |= how
+            stretch(mine, batch.row.time_ns)
             for topic in topics:
                 mine.topics.add((topic,))
 

@@ -6,6 +6,7 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator
 from functools import cache
+from itertools import pairwise
 from typing import Any
 
 from kafkascope.analyzer.identity import Identity, absorbed
@@ -54,6 +55,7 @@ class MapClients:
             use.identity: name for name, named in self._named.items() for use in named.uses
         }
         self.group_of = cache(self._group_of)
+        self.groups_over_time = cache(self._groups_over_time)
 
     def _identity(self, key: Key) -> Identity:
         return self._whole[Identity(*key[:4])]
@@ -90,15 +92,34 @@ class MapClients:
     def _group_of(self, who: Identity | None, topic: str) -> str | None:
         """Return the group for which a client reads a topic; None for a consumer without one, or
         one of several that cannot be told apart."""
+        found = self._candidates(who, topic)
+        return next(iter(found)) if len(found) == 1 else None
+
+    def _groups_read(self, who: Identity, topic: str) -> tuple[str | None, tuple[str, ...]]:
+        """Return the group for which a client reads a topic, or several that it may be."""
+        group = self.group_of(who, topic)
+        return group, () if group else tuple(sorted(self._candidates(who, topic)))
+
+    def _candidates(self, who: Identity | None, topic: str) -> dict[str, Membership]:
+        """Return the groups for which a client may read a topic."""
         for how in (MEMBER, LOOKED_UP):
             groups = {name: its for name, its in self._groups.get(who, ()) if its.how & how}
-            of_topic = [name for name, its in groups.items() if topic in self._topics(its)]
-            for chosen in (list(groups), of_topic):
-                if len(chosen) == 1:
-                    return chosen[0]
+            of_topic = {name: its for name, its in groups.items() if topic in self._topics(its)}
             if groups:
-                return None
-        return None
+                return groups if len(groups) == 1 else of_topic or groups
+        return {}
+
+    def _groups_over_time(self, who: Identity | None, topic: str) -> list[tuple[int, str | None]]:
+        """Return the groups for which a client reads a topic, each with the time from which on: a
+        console consumer has another group in each run. None for those that cannot be told apart."""
+        spans = [
+            (each.first_ns or 0, each.last_ns or 0, name)
+            for name, each in self._candidates(who, topic).items()
+        ]
+        spans.sort()
+        if not spans or any(one[1] >= other[0] for one, other in pairwise(spans)):
+            return [(0, self.group_of(who, topic))]
+        return [(first_ns, name) for first_ns, _, name in spans]
 
     def _topics(self, membership: Membership) -> set[str]:
         return {str(topic_label(topic, self._names)) for (topic,) in membership.topics}
@@ -116,13 +137,13 @@ class MapClients:
         reads = sums(
             Edge,
             (
-                ((self._applications[who], topic, self.group_of(who, topic)), each)
+                ((self._applications[who], topic, *self._groups_read(who, topic)), each)
                 for (who, topic), each in self._reads.items()
             ),
         )
         reads_of = by_key(
-            (name, Read(topic, group, *each.sums, *each.times))
-            for (name, topic, group), each in reads.items()
+            (name, Read(topic, group, *each.sums, *each.times, groups))
+            for (name, topic, group, groups), each in reads.items()
         )
         return [
             self._application(name, named, writes_of.get(name, []), reads_of.get(name, []))

@@ -128,6 +128,8 @@ def map_lines(
             else:
                 names = [safe(writer.name) for writer, _ in writers.get(edge.topic, ())]
                 group = f"group {safe(edge.group)}" if edge.group else "no group"
+                if edge.groups:
+                    group = f"groups {_listed(edge.groups)}"
                 other = f"{group}  <- {', '.join(dict.fromkeys(names)) or unwritten}"
             yield from _row(edge, room, span_ns, other, width)
 

@@ -49,6 +49,8 @@ class Membership(Measures):
     how: int = bits()
     topics: Names = whole(Names)
     """(topic key) for which it fetched or committed offsets."""
+    first_ns: int | None = least()
+    last_ns: int | None = most()
 
 
 class ClientFacts(Measures):

@@ -187,8 +187,9 @@ class Joins:
 
         def by_group(rows: Integers) -> dict[Group, Any]:
             groups = by_key(
-                (self._clients.group_of(self._clients.of(client), topic), rows[some])
+                pair
                 for client, some in _by_value(got.client[rows])
+                for pair in self._in_groups(client, topic, rows[some], got.time_ns)
             )
             given = got._replace(base=start)
             return {
@@ -201,6 +202,17 @@ class Joins:
         produced, unplaced = _produced(sent, got)
         window = begin_ns, end_ns
         return PartitionLog(topic, partition, *window, produced, unplaced, got, *given)
+
+    def _in_groups(
+        self, client: int, topic: str, rows: Integers, times: Integers
+    ) -> Iterator[tuple[Group, Integers]]:
+        """Yield the groups for which a client read, and which rows."""
+        import numpy as np
+
+        groups = self._clients.groups_over_time(self._clients.of(client), topic)
+        begins = [begin_ns for begin_ns, _ in groups[1:]]
+        for number, some in _by_value(np.searchsorted(begins, times[rows], side="right")):
+            yield groups[number][1], rows[some]
 
     def _commits_of(self, group: Group, log: PartitionLog) -> Any:
         """Return the valid commits of a group, as columns by time: of those in transactions, where

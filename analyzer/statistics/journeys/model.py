@@ -33,13 +33,15 @@ class Read(NamedTuple):
 
     topic: str
     group: str | None
-    """None for a consumer without a group."""
+    """None for a consumer without a group, or for several groups that cannot be told apart."""
     records: int | None
     """Visible to the client, at or beyond the offset that it asked for; those fetched again count
     again."""
     bytes: int | None
     first_ns: int
     last_ns: int
+    groups: tuple[str, ...] = ()
+    """Those that cannot be told apart: one client reads for one after the other, or for both."""
 
 
 class Application(NamedTuple):

@@ -186,6 +186,18 @@ def test_a_record_that_was_fetched_before_it_was_created_shows_that_clocks_disag
     assert "ms after it was visible: the clocks disagree" in text
 
 
+def test_a_client_that_reads_for_one_group_after_the_other_reads_for_both() -> None:
+    shop = Shop().produce("web", 5, records(2))
+    for group in ("run-1", "run-2"):
+        shop.commit("bill", group, 5).fetch("bill", 5, records(2, 5)).commit("bill", group, 7)
+    assert fetched(shop.journey(5)) == [("bill", "run-1", 6, 7, 0), ("bill", "run-2", 12, 13, 0)]
+    assert set(lines(shop)) == {("web", "t", "run-1"), ("web", "t", "run-2")}
+    (read,) = shop.journeys().applications()[0].reads
+    assert (read.group, read.groups, read.records) == (None, ("run-1", "run-2"), 4)
+    # At the same time they cannot be told apart.
+    assert set(lines(shop.commit("bill", "run-1", 7))) == {("web", "t", None)}
+
+
 def test_offsets_of_records_that_were_lost_with_their_leader_are_given_again() -> None:
     shop = Shop().produce("lost", 5, records(4)).produce("lost", 9, records(1))
     shop.produce("web", 5, records(3)).produce("web", 8, records(1))
