@@ -53,6 +53,8 @@ def schemas(options: ReadOptions, folder: str | None, redact: str | None) -> int
     from kafkascope.analyzer.reading.schemas import seen_with
 
     with Reading(options, records=True) as reading:
+        if reading.stored is not None:
+            raise reading.stored.no_exchanges()
         payloads, seen = seen_with(options, reading.capture)
         used = UsedSchemas(reading.capture.context.names, payloads)
         for _, exchange in reading.rows():

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NoReturn
 
 import pyarrow.parquet as pq
 
@@ -153,6 +153,11 @@ class Stored:
         return OnlyTables(
             f"{self.path} holds tables: query them (docs/spark.md), or name the captures"
         )
+
+    @property
+    def plaintext(self) -> NoReturn:
+        """Refuse commands that need the bytes of messages."""
+        raise self.no_exchanges()
 
     def in_flight(self) -> list[Exchange]:
         """Return nothing: tables hold no exchanges."""

@@ -102,6 +102,20 @@ def test_what_only_captures_can_tell_is_refused(tables: Path) -> None:
     assert "widths" in every.output
 
 
+@pytest.mark.parametrize(
+    "words",
+    [
+        *(("cut", "-o", "x.pcapng"), ("export", "-o", "x.csv"), ("show", "-Y", "error")),
+        *(("records",), ("schemas",), ("serve",), ("replay", "--to", "127.0.0.1:1")),
+        ("fixture", "-o", "x.jsonl"),
+    ],
+    ids=lambda words: words[0],
+)
+def test_what_needs_messages_names_the_tables(tables: Path, words: tuple[str, ...]) -> None:
+    done = run(words[0], tables, *words[1:], codes=[3])
+    assert "holds tables: query them (docs/spark.md), or name the captures" in done.stderr
+
+
 def test_tables_of_another_version_are_to_be_written_again(
     tables: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
