@@ -23,6 +23,10 @@ Stem: TypeAlias = tuple[str, ...]
 """Parts of a name without what differs between the clients of one application."""
 
 _UUID: Final = re.compile(r"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
+_ADDRESS: Final = re.compile(
+    r"\bip(?:-\d{1,3}){4}(?:\.ec2\.internal|\.[a-z]+-[a-z]+-\d\.compute\.internal)?"
+)
+"""A host of AWS, by its address."""
 # StreamThread, StateUpdater and GlobalStreamThread of org.apache.kafka.streams.processor.internals;
 # before them stands `client.id`, by default `application.id` and a UUID.
 _STREAMS: Final = re.compile(
@@ -158,7 +162,8 @@ def _applications(uses: Iterable[ClientUse]) -> dict[str, NamedClients]:
         named = found.setdefault((stem, rule in MADE_UP), NamedClients(stem, rule))
         named.uses.append(use)
     whole = [part for named in found.values() for part in _stages(named)]
-    joined = _joined(_adopted(whole), _without_store, WORKER, _is_one_worker)
+    joined = _adopted(_streams(whole))
+    joined = _joined(joined, _without_store, WORKER, _is_one_worker)
     joined = _joined(joined, _without_role, ROLE, _is_one_program)
     joined = _joined(joined, _without_letter, LETTER, _same_use)
     stems = Counter(named.stem for named in joined)
@@ -224,7 +229,8 @@ def _constants(name: str) -> list[tuple[str, str]]:
     random parts."""
     found: list[tuple[str, str]] = []
     before = ""
-    for place, word in enumerate(_SEPARATORS.split(_UUID.sub(VARIABLE, name))):
+    name = _ADDRESS.sub(VARIABLE, _UUID.sub(VARIABLE, name))
+    for place, word in enumerate(_SEPARATORS.split(name)):
         if place % 2:
             before = word
             continue
@@ -280,6 +286,23 @@ def _stages(named: NamedClients) -> list[NamedClients]:
                 whole.uses = stage.uses + whole.uses
         stages.append(whole)
     return [named] if len(stages) == 1 or (not groups and _apart(stages)) else stages
+
+
+def _streams(found: list[NamedClients]) -> list[NamedClients]:
+    """Give instances of Kafka Streams, which may have a `client.id` each, the name of their group:
+    that is the `application.id`."""
+    whole: dict[str, NamedClients] = {}
+    out = []
+    for named in found:
+        if named.rule != STREAMS or len(named.groups) != 1:
+            out.append(named)
+            continue
+        group = next(iter(named.groups))
+        if group not in whole:
+            whole[group] = NamedClients((group,), STREAMS)
+            out.append(whole[group])
+        whole[group].uses += named.uses
+    return out
 
 
 def _adopted(found: list[NamedClients]) -> list[NamedClients]:

@@ -38,6 +38,8 @@ def names(*uses: ClientUse) -> dict[str, list[str]]:
         ((f"web-{UUID}", "web-9c1185a5-c5e9-4c54-8b1f-0f1c2d3e4f5a"), "web"),
         (("billing@10.0.0.1", "billing@10.0.0.2"), "billing"),
         (("worker1", "worker2"), "worker"),
+        (("web@ip-10-1-2-3:4711", "web@ip-10-1-9-7:812"), "web"),
+        (("web-ip-10-1-2-3.ec2.internal", "web-ip-10-9-2-3.eu-west-1.compute.internal"), "web"),
         (("pay-7d9f8b6c5-qwxzt", "pay-7d9f8b6c5-x2k4q"), "pay"),
         (("cart-01ARZ3NDEKTSV4RRFFQ69G5FAV", "cart-m7qz", "cart-k3x9"), "cart"),
         (("eu-1-loader", "eu-2-loader"), "eu-*-loader"),
@@ -128,6 +130,13 @@ def test_groups_that_differ_by_a_number_are_several_unless_they_have_a_topic_in_
     assert sorted(names(one, two)) == ["etl1", "etl2"]
     two.reads.add("t1")
     assert list(names(one, two)) == ["etl"]
+
+
+def test_instances_of_streams_are_one_application_by_their_group() -> None:
+    ids = [f"pulse-{node}-StreamThread-1" for node in ("east", "west")]
+    uses = [use(f"{each}-consumer", JAVA, groups="pulse", reads="in") for each in ids]
+    uses += [use(f"{each}-producer", JAVA, writes="out") for each in ids]
+    assert list(names(*uses)) == ["pulse"]
 
 
 def test_a_connect_worker_keeps_what_it_knows_in_topics_of_its_own() -> None:
