@@ -22,10 +22,12 @@ LOG: Final = "logs/demo.log.zst"
 SAVED: Final = "demo.pcap"
 SAVED_LOG: Final = "demo.log"
 SHOWN: Final = 20
+UNREACHABLE: Final = "which listener is unreachable?"
+"""A question for packets: a broker logs no attempt to reach another address."""
 HINTS: Final = (
     ("which client breaks on 4.0?", "kafkascope clients {} --for 4.0"),
     ("why does the group rebalance?", "kafkascope groups {} billing --timeline"),
-    ("which listener is unreachable?", "kafkascope cluster {} --only nodes"),
+    (UNREACHABLE, "kafkascope cluster {} --only nodes"),
     ("who reads from orders-svc?", "kafkascope map {}"),
     ("and what else?", "kafkascope check {}"),
     ("all of it as a page", "kafkascope report {} -o demo.html"),
@@ -33,7 +35,7 @@ HINTS: Final = (
 
 HELLO: Final = (
     "One minute of an online shop. Press\n"
-    "7  which listener is unreachable?\n"
+    f"7  {UNREACHABLE}\n"
     "3  which client breaks on Kafka 4.0?\n"
     "5  why does the group rebalance?\n"
     "kafkascope demo --tour: guided tour"
@@ -78,7 +80,8 @@ def demo(tour: bool, save: str | None, request_log: bool, plain: bool) -> int:
     if looks and installed("tui"):
         from kafkascope.tui.open import open_
 
-        words = ["--tour"] if tour else ["--hello", HELLO]
+        hello = HELLO.replace(UNREACHABLE, "what is wrong?") if request_log else HELLO
+        words = ["--tour"] if tour else ["--hello", hello]
         words += ["--time-zone", "UTC"] if request_log else []
         words += [str(path), *(["--plain"] if plain else [])]
         return code_of(open_.main(words, standalone_mode=False))
@@ -100,15 +103,21 @@ def _save(path: Path, target: str) -> int:
     where = Path(target)
     with PrivateFile(where, shared=True) as file:
         file.write(packed if where.suffix == ".zst" else data)
-    say(f"the demo capture is in {where}; next:")
-    for line in _hints(str(where)):
+    what = "capture" if path.match(SAMPLE) else "request log"
+    say(f"the demo {what} is in {where}; next:")
+    for line in _hints(str(where), path):
         say(line, bare=True)
     return 0
 
 
-def _hints(name: str) -> list[str]:
-    """Return commands to go on with, one a line, and what each answers."""
-    lines = [(command.format(shlex.quote(name)), question) for question, command in HINTS]
+def _hints(name: str, path: Path) -> list[str]:
+    """Return commands to go on with, one a line, and what each answers of the capture or the log at
+    a path."""
+    lines = [
+        (command.format(shlex.quote(name)), question)
+        for question, command in HINTS
+        if path.match(SAMPLE) or question != UNREACHABLE
+    ]
     width = max(len(command) for command, _ in lines)
     return [f"  {command:<{width}}  {question}" for command, question in lines]
 
@@ -123,7 +132,8 @@ def _print(path: Path) -> int:
     )
     out()
     saved = f"--save {SAVED}" if path.match(SAMPLE) else f"--request-log --save {SAVED_LOG}"
-    out(f"kafkascope demo {saved}    writes this capture; then:")
-    for line in _hints(saved.rpartition(" ")[2]):
+    what = "capture" if path.match(SAMPLE) else "log"
+    out(f"kafkascope demo {saved}    writes this {what}; then:")
+    for line in _hints(saved.rpartition(" ")[2], path):
         out(line)
     return code

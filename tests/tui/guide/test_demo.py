@@ -17,7 +17,7 @@ from zstandard import ZstdDecompressor
 from kafkascope.analyzer.exchanges.offline import open_capture
 from kafkascope.tui.cli import main
 from kafkascope.tui.data.store import Store
-from kafkascope.tui.guide.demo import HINTS, capture
+from kafkascope.tui.guide.demo import HINTS, UNREACHABLE, capture
 from kafkascope.tui.guide.tour_app import STEPS, TourApp
 from tests.tui.pilots import StillFeed, idle, text_of
 
@@ -64,6 +64,13 @@ def test_what_to_do_next_stands_in_columns(name: str, tmp_path: Path) -> None:
         assert line.strip().startswith(command.format(shlex.quote(str(path))) + "  ")
         starts.add(line.index(question))
     assert len(starts) == 1
+
+
+def test_the_request_log_answers_what_it_can(tmp_path: Path) -> None:
+    words = ["demo", "--request-log", "--save", str(tmp_path / "demo.log")]
+    told = CliRunner().invoke(main, words).stderr
+    assert "the demo request log is in" in told
+    assert [question for question, _ in HINTS if question not in told] == [UNREACHABLE]
 
 
 def test_without_a_terminal_it_lists_and_says_what_next() -> None:
