@@ -7,6 +7,7 @@ client differ in times, sizes and records, and in nothing else: the kernel makes
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache, cached_property, partial
 from itertools import accumulate
@@ -43,6 +44,8 @@ FETCH: Final = 1
 SHARE_FETCH: Final = 78
 CARRIERS: Final = frozenset({PRODUCE, FETCH, SHARE_FETCH})
 """APIs whose messages carry records."""
+REPLICA: Final = re.compile(r"(?:broker-\d+-fetcher|ReplicaFetcherThread-\d+)-\d+", re.A)
+"""Client ids of followers, for where a snaplen has cut the request that says so."""
 
 Outcome: TypeAlias = tuple[str | None, int, int]
 """A topic, as a key (see `topic_key`), a partition, and the error of the response about it; 0:
@@ -273,6 +276,8 @@ class ExchangeBatch:
     def way(self) -> Way:
         if self.api_key == PRODUCE:
             return "produce"
+        if not self.request and REPLICA.fullmatch(self.row.client_id or ""):
+            return "replica"
         return "replica" if replica_id(self.request) >= 0 else "fetch"
 
     @cached_property

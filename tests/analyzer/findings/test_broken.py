@@ -194,6 +194,13 @@ def test_a_refused_version_is_answered_in_v0() -> None:
     assert "other-layout" not in found([wire])
 
 
+@pytest.mark.parametrize(("client", "told"), [("broker-12-fetcher-0", False), ("broker", True)])
+def test_a_follower_is_known_by_its_name_where_its_request_is_cut(client: str, told: bool) -> None:
+    cut = framed(request("Fetch", 12, 1, client)[4:48])
+    wire = Wire().client(cut).broker(response("Fetch", 12, 1))
+    assert ("no-api-versions" in found([wire])) is told
+
+
 def test_a_response_that_cannot_be_read_is_not_ok() -> None:
     answer = framed(struct.pack(">i", 1) + b"\0\0\0\0\0\x1b\7")
     wire = Wire().client(heartbeat(1)).broker(framed(struct.pack(">i", 1) + b"\0\0\0"))
