@@ -186,6 +186,8 @@ class OpenInput:
         if ready := self._finished():
             yield ready
         if self._joining is not None:
+            if self.logs is not None:
+                self.logs.ahead_ns = self._joining.ahead_ns
             # A log of a day beside a capture of a minute: not all of it in memory.
             alone = self._joining.rest()
             while some := list(islice(alone, TOGETHER)):

@@ -40,6 +40,8 @@ class Joining:
     def __init__(self, lines: Iterable[Sequence[Item]], most: int = LIMITS.waiting_lines) -> None:
         self._lines: dict[Key, list[Exchange]] = defaultdict(list)
         self._connections: dict[tuple[Endpoint, Endpoint], Connection] = {}
+        self.ahead_ns: int | None = None
+        """How far the line of the first exchange that has one is ahead of it; None before."""
         self._beyond = map(exchange_of, chain.from_iterable(lines))
         for each in islice(self._beyond, most):
             forwarded = each.logged is not None and each.logged.forwarded
@@ -66,6 +68,8 @@ class Joining:
         if envelope and abs(_end_of(found) - _end_of(exchange)) > ENVELOPE_NS:
             return exchange
         lines.remove(found)
+        if self.ahead_ns is None:
+            self.ahead_ns = _end_of(found) - _end_of(exchange)
         exchange.logged = found.logged
         exchange.logged.packets = True
         # On the wire it is the Envelope, which is no other request's line.

@@ -21,7 +21,7 @@ from kafkascope.analyzer.exchanges.logs.joining import TOGETHER
 from kafkascope.analyzer.requestlog.containers import LineReader
 from kafkascope.analyzer.requestlog.model import NO_RESPONSES, Unparsed
 from kafkascope.analyzer.requestlog.parsing import parse
-from kafkascope.analyzer.requestlog.times import LogClock
+from kafkascope.analyzer.requestlog.times import QUARTER, LogClock
 from kafkascope.analyzer.text import plural
 from kafkascope.captures.errors import CaptureError
 from kafkascope.captures.inputs.opening import open_stream, spoken
@@ -37,6 +37,7 @@ Entry: TypeAlias = "tuple[LogLine, Completed]"
 # How long a request may take and still get its number by its begin: members wait for a rebalance as
 # long as `max.poll.interval.ms`, 5 minutes.
 WINDOW_NS: Final = 600_000_000_000
+HOUR: Final = 3600 * SECOND
 
 
 class LogReader:
@@ -60,6 +61,8 @@ class LogReader:
         """Lines that could not be read, by reason."""
         self.local = False
         """Whether times were read in this machine's zone."""
+        self.ahead_ns: int | None = None
+        """How far they are ahead of a capture with the same exchanges; None without one."""
         self.without_responses = False
         """Whether lines have no responses at all."""
         self.examples: list[str] = []
@@ -99,7 +102,14 @@ class LogReader:
             yield f"{plural(count, 'line')} of request logs not read: {reasons} ({first})"
         if self.copies:
             yield f"{plural(self.copies, 'line')} in several inputs, read once"
-        if self.local:
+        apart_ns = round((self.ahead_ns or 0) / QUARTER) * QUARTER
+        if apart_ns:
+            side = "ahead of" if apart_ns > 0 else "behind"
+            yield (
+                f"times of request logs are {abs(apart_ns) / HOUR:g} h {side} those of the "
+                "capture: set --time-zone to the zone of the broker"
+            )
+        elif self.local and self.ahead_ns is None:
             yield "request logs name no time zone: read in this machine's (set --time-zone)"
 
     def left_out(self) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import json
 import re
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -202,6 +203,29 @@ def test_a_line_gives_its_exchange_of_the_capture_the_times_of_the_broker(tmp_pa
     assert row.broker_local_ns == 3_500_000
     assert row.request_bytes is not None
     assert [each.correlation_id for each in joining.rest()] == [9]
+
+
+@pytest.mark.parametrize(
+    ("zone", "remark"), [("UTC", ""), ("Asia/Kolkata", "5.5 h behind those of the")]
+)
+def test_a_capture_tells_that_the_zone_of_a_log_is_another(
+    tmp_path: Path, zone: str, remark: str
+) -> None:
+    sample = SAMPLES / "java-codecs.pcap"
+    with open_capture([sample]) as capture:
+        first = next(each for each in capture.exchanges() if each.api_key == API_VERSIONS)
+    stamp = datetime.fromtimestamp(first.time_ns / 10**9, UTC).strftime("[%Y-%m-%d %H:%M:%S,000]")
+    ends = {"connection": f"{first.broker}-{first.client}-0-1"}
+    number, version = first.correlation_id, first.api_version
+    assert number is not None
+    assert version is not None
+    about = line(1, API_VERSIONS, version=version, number=number, **ends)
+    log = written(tmp_path / "a.log", re.sub(r"^\[.*?\]", stamp, about))
+    with open_capture([sample, log], zone=zone) as capture:
+        assert sum(each.logged is not None for each in capture.exchanges()) == 1
+        assert capture.logs is not None
+        remarks = list(capture.logs.remarks())
+    assert [remark in each for each in remarks] == [True] * bool(remark)
 
 
 def test_lines_beyond_a_limit_are_not_held(tmp_path: Path) -> None:
