@@ -296,6 +296,8 @@ class Audit:
         if self.groups is None or "share" in self.groups.protocols(group):
             return
         heard = self.groups.last_seen_ns(group)
+        story = self.groups.story(group)
+        evictions = by_key((name, span) for name, *span in (story.evictions if story else ()))
         owners: dict[tuple[str, int], dict[str, int]] = {}
         for event in self.groups.events(group):
             about = event.about
@@ -319,7 +321,14 @@ class Audit:
             for place in sorted(mine):
                 holders = owners.setdefault(place, {})
                 holders[member] = event.time_ns
-                others = [m for m in holders if m != member and heard.get(m, 0) > event.time_ns]
+                others = [
+                    m
+                    for m in holders
+                    if m != member
+                    and heard.get(m, 0) > event.time_ns
+                    # The broker had removed it, and it did not know.
+                    and not any(since < event.time_ns < end for since, end in evictions.get(m, ()))
+                ]
                 if others:
                     text = f"{place[0]}-{place[1]} was assigned to {member[-8:]} while "
                     text += f"{others[0][-8:]} still owned it"

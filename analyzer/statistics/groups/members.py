@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections import Counter
+from collections.abc import Iterator
 from itertools import accumulate, pairwise
 from typing import Any, Final, Generic, TypeVar
 
@@ -123,6 +124,9 @@ class GroupIndex(Members):
             ]
         )
         self.beats = Timed([(event.time_ns, event) for event in events if event.kind == "epoch"])
+        self.evictions = list(self._evictions(events))
+        """Of groups without JoinGroup, (member, when it was last there, when it heard that it is
+        none any more): its id lives on, as an answer to a heartbeat after a silence."""
         self.given_ids = {
             event.about["member"]
             for event in events
@@ -141,6 +145,14 @@ class GroupIndex(Members):
             if event.kind == "epoch" and event.about["before"] == 0:
                 last = self.joined_ns.get(event.about["member"], event.time_ns)
                 self.joined_ns[event.about["member"]] = max(last, event.time_ns)
+
+    def _evictions(self, events: list[Event]) -> Iterator[tuple[str, int, int]]:
+        for event in events:
+            name = event.about["member"]
+            if event.kind == "epoch" and event.about["error"] in EVICTED | FENCING:
+                since_ns = self.seen_before(name, event.time_ns)
+                if since_ns is not None:
+                    yield name, since_ns, event.time_ns
 
     def _departed(self, events: list[Event]) -> list[tuple[int, tuple[str, Event]]]:
         found = []

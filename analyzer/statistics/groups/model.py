@@ -141,6 +141,8 @@ class Story:
     last_ns: int
     dropped: int = 0
     """Events that were too many to be kept."""
+    evictions: list[tuple[str, int, int]] = field(default_factory=list)
+    """As in `GroupIndex`."""
 
 
 def span_of(numbers: set[int]) -> str:

@@ -43,8 +43,11 @@ def story_of(
     members = members_of(events, presences)
     classic = any(event.kind in ("join", "sync") for event in events)
     rebalances = _Classic(events, members, presences).rebalances() if classic else []
+    evictions: list[tuple[str, int, int]] = []
     if any(event.kind == "epoch" for event in events):
-        rebalances += _Epochs(events, members, presences).rebalances()
+        epochs = _Epochs(events, members, presences)
+        rebalances += epochs.rebalances()
+        evictions = epochs.evictions
         rebalances.sort(key=lambda each: each.begin_ns)
     note_fates(events, members)
     for member in members.values():
@@ -66,6 +69,7 @@ def story_of(
         first_ns=min(times, default=0),
         last_ns=max(ends, default=0),
         dropped=dropped,
+        evictions=evictions,
     )
 
 
@@ -232,6 +236,7 @@ class _Epochs(Causes):
         )
         found: list[Rebalance] = []
         before_ns: int | None = None
+        gone_before: set[tuple[str, int]] = set()
         lives = (run for here in epochs.values() for run in self._lives(here))
         for here in sorted(lives, key=lambda run: run[0].time_ns):
             epoch = here[0].about["generation"]
@@ -252,6 +257,13 @@ class _Epochs(Causes):
                 and name not in told
                 and self._expired(self.members[name], begin)
             }
+            for name, since_ns, told_ns in self.evictions:
+                # One that came back under its id was there before and after.
+                silent_long = begin - since_ns > 2 * (pace_ns(self.members[name]) or 0)
+                new = (name, since_ns) not in gone_before and name not in told
+                if since_ns < begin < told_ns and silent_long and new:
+                    gone.add(name)
+                    gone_before.add((name, since_ns))
             changed = changes.between(since + 1, here[-1].end_ns)
             subscribed: Reason | None = None
             if changed:

@@ -11,6 +11,8 @@ from kafkascope.analyzer.conversation.context import Context
 from kafkascope.analyzer.exchanges.rows import row_of
 from kafkascope.analyzer.merging.limits import LIMITS
 from kafkascope.analyzer.merging.tables import Keyed, table
+from kafkascope.analyzer.statistics.delivery.audit import Audit
+from kafkascope.analyzer.statistics.delivery.delivery import Delivery
 from kafkascope.analyzer.statistics.exchange_batch import ExchangeBatch
 from kafkascope.analyzer.statistics.groups.groups import Group, Groups
 from kafkascope.analyzer.statistics.groups.timeline import Scale, lanes_of, timeline
@@ -233,6 +235,25 @@ def test_a_member_that_leaves_and_comes_back_under_its_id_did_not_poll() -> None
     texts = [each["text"] for each in group.groups().rebalances("g")]
     assert texts[2].startswith("a left and rejoined as the same member")
     assert texts[4] == "b left"
+
+
+@pytest.mark.parametrize("evicted", [True, False])
+def test_a_member_that_comes_back_under_its_id_after_a_silence(evicted: bool) -> None:
+    group = Members()
+    group.epoch("a", 0, 0, 1, subscribed_topic_names=["orders"], given=GIVEN)
+    for at in range(2, 12, 2):
+        group.epoch("a", at, 1, 1)
+        group.epoch("b", at + 0.1, 1, 1)
+    group.epoch("b", 18, 1, 2, given=GIVEN)
+    group.epoch("a", 21, 1, 0 if evicted else 2)
+    if evicted:
+        group.epoch("a", 21.1, 0, 3, subscribed_topic_names=["orders"], given=NONE)
+    stories = group.groups()
+    lines = stories.rebalances("g")
+    assert lines[1]["cause"] == ("expired" if evicted else "unknown")
+    assert ("a timed out: no heartbeat for 8.0 s" in lines[1]["text"]) is evicted
+    found = Audit(Delivery(), stories, None).happenings("g")
+    assert [each.kind for each in found] == ["twice"] * (not evicted)
 
 
 def test_a_fenced_member() -> None:
