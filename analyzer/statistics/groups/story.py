@@ -227,13 +227,7 @@ class _Epochs(Causes):
                 ended.append((member.last_ns, name))
         silent = Timed(ended)
         changes = self._changes()
-        epochs = by_key(
-            (about["generation"], event)
-            for event, about in ((event, event.about) for event in self.events)
-            if event.kind == "epoch"
-            and about["generation"] > 0
-            and (about["generation"] != about["before"] or about["assigned"] is not None)
-        )
+        epochs = by_key((event.about["generation"], event) for event in self._changing())
         found: list[Rebalance] = []
         before_ns: int | None = None
         gone_before: set[tuple[str, int]] = set()
@@ -292,6 +286,20 @@ class _Epochs(Causes):
             found.append(Rebalance(epoch, begin, last.end_ns, *cause, persons, slowest, number))
             before_ns = here[0].time_ns
         return found
+
+    def _changing(self) -> Iterator[Event]:
+        """Yield heartbeats with a new epoch, or other partitions than before: a member that sends
+        all it knows, as after an error, gets the same ones again."""
+        assigned: dict[str, object] = {}
+        for event in self.events:
+            about = event.about
+            if event.kind != "epoch" or about["generation"] <= 0:
+                continue
+            repeated = about["assigned"] in (None, assigned.get(about["member"]))
+            if about["generation"] != about["before"] or not repeated:
+                yield event
+            if about["assigned"] is not None:
+                assigned[about["member"]] = about["assigned"]
 
     def _lives(self, here: list[Event]) -> Iterator[list[Event]]:
         """Yield the events of one epoch by life of the group: a member that left and joined again

@@ -42,6 +42,18 @@ def test_the_first_generation_forms_the_group(group: Members) -> None:
     assert first["duration"] == 150 * MS
 
 
+def test_a_member_that_gets_the_same_partitions_again_does_not_rebalance() -> None:
+    """It sends all it knows to a new coordinator, which repeats what it has; others are news."""
+    group = Members()
+    group.epoch("a", 0, 0, 1, given=GIVEN)
+    group.epoch("a", 9, 1, 1, given=GIVEN)
+    (first,) = group.groups().rebalances("g")
+    assert first["duration"] == 10 * MS
+    group.epoch("a", 12, 1, 1, given=NONE)
+    (first,) = group.groups().rebalances("g")
+    assert first["duration"] == 12_010 * MS
+
+
 def test_a_member_that_fell_silent_has_expired(group: Members) -> None:
     for at in range(10, 20):
         group.beat("a", at, 1)
