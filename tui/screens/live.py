@@ -64,8 +64,8 @@ def connection_line(connection: dict[str, Any], now_ns: int) -> Line:
     }
 
 
-def rates_of(lines: Sequence[Line]) -> list[Spans]:
-    """Draw exchanges and bytes a second of late, as bars and numbers."""
+def rates_of(lines: Sequence[Line], room: int = SECONDS) -> list[Spans]:
+    """Draw exchanges and bytes a second of late, as bars in the `room` and numbers."""
     last, width = lines[-1], lines[-1]["width"] or 1
     seconds = width / 1_000_000_000
     counts = [line["requests"] for line in lines]
@@ -78,7 +78,7 @@ def rates_of(lines: Sequence[Line]) -> list[Spans]:
         ("mean excess", excess, duration(last["excess"])),
     )
     out: list[Spans] = [
-        [(f"{name:<13}", "dim"), (f"{spark(values):<{SECONDS}}", "bar"), (f"  {now:<12}", "")]
+        [(f"{name:<13}", "dim"), (f"{spark(values):<{room}}", "bar"), (f"  {now:<12}", "")]
         for name, values, now in rows
     ]
     out[0].append((f"in {duration(width * len(lines))}", "dim"))
@@ -188,11 +188,13 @@ class LiveBoard(Board):
 
     def _head(self) -> list[Spans]:
         rates = self.statistic(self.spec.statistic)
-        lines = [] if rates is None else rates.rows()[-SECONDS:]
+        # Numbers before bars: 13 columns of names, 14 of rates, 24 of what else is counted.
+        room = max(8, min(SECONDS, self.app.size.width - 53))
+        lines = [] if rates is None else rates.rows()[-room:]
         progress = self.host.store.progress
         if not lines:
             return [[("No traffic yet" if not progress.done else "No traffic", "dim")]]
-        head = rates_of(lines)
+        head = rates_of(lines, room)
         kept = f"{len(self.host.store):,} exchanges in memory"
         if progress.ring:
             kept += ", the oldest are evicted"
