@@ -4,6 +4,7 @@ bulk."""
 from __future__ import annotations
 
 import logging
+import re
 from typing import Any, Final
 
 from kafkascope.captures.model import Packet
@@ -21,6 +22,8 @@ _LAYERS: Final = {
     276: ("scapy.layers.l2", "CookedLinuxV2"),
 }
 """LINKTYPE_ number -> where scapy keeps its layer."""
+# A list of packets between backslashes; its elements are drawn below it, behind a bar.
+_EMPTY: Final = re.compile(r"^ *\\\w+ *\\\n(?! *\|)", re.MULTILINE)
 
 
 def describe(packet: Packet) -> str:
@@ -47,8 +50,13 @@ def _text_of(layers: Any) -> str:
             above = payload if payload.name == "TCP" else above
             size = len(above.payload)
             _take_apart(above)
-            return f"{layers.show(dump=True)}payload: {size} bytes\n"
-    return str(layers.show(dump=True))
+            return f"{_shown(layers)}payload: {size} bytes\n"
+    return _shown(layers)
+
+
+def _shown(layers: Any) -> str:
+    """Return what scapy shows, without lists that are empty: `\\options   \\`."""
+    return _EMPTY.sub("", layers.show(dump=True))
 
 
 def _take_apart(layers: Any) -> None:
