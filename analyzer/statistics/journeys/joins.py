@@ -343,10 +343,15 @@ class Joins:
             if legs.records
         ]
 
-    def _not_aborted(self, log: PartitionLog, sent: Any) -> list[bool]:
+    def _not_aborted(self, log: PartitionLog, sent: Any) -> Any:
         """Return whether readers with read_committed get records, or may: no lag is of others."""
-        columns = (each.tolist() for each in (sent.producer_id, sent.first, sent.time_ns))
-        return [self._ended(log, *row) is not False for row in zip(*columns, strict=True)]
+        import numpy as np
+
+        found = np.ones(len(sent.first), bool)
+        for row in np.flatnonzero(sent.producer_id >= 0).tolist():
+            about = (int(column[row]) for column in (sent.producer_id, sent.first, sent.time_ns))
+            found[row] = self._ended(log, *about) is not False
+        return found
 
     def _measure(self, log: PartitionLog, group: Group, reads: Any, found: dict[Key, Legs]) -> None:
         """Add what a group got of a partition."""
