@@ -7,7 +7,7 @@ import re
 from datetime import UTC, datetime, tzinfo
 from typing import Final, Literal
 
-from kafkascope.times import FIRST_SECOND, LAST_SECOND, SECOND, clock_of
+from kafkascope.times import FIRST_SECOND, LAST_SECOND, MS, SECOND, clock_of
 
 ZoneSource = Literal["", "option", "line", "container", "machine"]
 """Where the zone of the last time came from; "" before the first."""
@@ -116,6 +116,8 @@ class LogClock:
         self.zone = zone
         self.source: ZoneSource = ""
         self._last_ns = 0
+        self._fine = False
+        """A fraction had more than milliseconds."""
         self._prefix = ""
         """Last stamp without a zone, up to tens of minutes: offsets from UTC change at full and
         half hours, so that what follows adds to both of these times."""
@@ -129,7 +131,7 @@ class LogClock:
         if match is None:
             return None
         local, fraction, zone = match.groups()
-        nanos = int(fraction[1:].ljust(9, "0")) if fraction else 0
+        nanos = self._nanos(fraction[1:]) if fraction else 0
         try:
             if zone:
                 self.source = "line"
@@ -141,6 +143,15 @@ class LogClock:
             return None
         self._last_ns = time_ns
         return time_ns + nanos
+
+    def _nanos(self, digits: str) -> int:
+        # `SSSSSS` of log4j 1 are milliseconds with zeros before them (SimpleDateFormat): 7 ms is
+        # .000007. Of microseconds one in a thousand begins so.
+        if len(digits) > 3 and not self._fine:
+            self._fine = bool(digits[:-3].strip("0"))
+            if not self._fine:
+                return int(digits) * MS
+        return int(digits.ljust(9, "0"))
 
     def _without_zone(self, local: str, arrived: str) -> int:
         if self.zone is None and arrived and (arrival_ns := LogClock(UTC).at(arrived)):

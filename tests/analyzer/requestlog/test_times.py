@@ -101,3 +101,20 @@ def test_without_any_zone_it_is_the_machines() -> None:
     moment = clock.at("2026-11-28 18:18:52,136")
     assert moment == int(datetime(2026, 11, 28, 18, 18, 52).timestamp()) * 10**9 + 136 * 10**6
     assert clock.source == "machine"
+
+
+@pytest.mark.parametrize(
+    ("fractions", "expected"),
+    [
+        (("000007", "000980"), (7_000_000, 980_000_000)),
+        (("000000049",), (49_000_000,)),
+        (("123456", "000007"), (123_456_000, 7_000)),
+        (("136", "007"), (136_000_000, 7_000_000)),
+    ],
+)
+def test_log4j_1_writes_milliseconds_with_zeros_before_them(
+    fractions: tuple[str, ...], expected: tuple[int, ...]
+) -> None:
+    clock = LogClock(UTC)
+    found = [clock.at(f"2026-11-28 18:18:52.{each}") or 0 for each in fractions]
+    assert tuple(each % 10**9 for each in found) == expected
