@@ -43,6 +43,8 @@ class Refused(Occurrences):
 
     messages: Names = whole(Names)
     error: Names = whole(Names)
+    offers: Names = whole(Names)
+    """Assignors of the client."""
 
 
 class GroupProtocols(Counts):
@@ -58,7 +60,7 @@ class GroupProtocols(Counts):
     """The members of each group that its leader assigned partitions to."""
 
     offers = OccurrencesWithText.table(LIMITS.keys)
-    """The assignors that each client of a group offered."""
+    """The assignors that each client offered with which a group took it."""
     refused = Refused.table(LIMITS.keys)
     """By group, API, client."""
     outside = Occurrences.table(LIMITS.keys)
@@ -79,7 +81,7 @@ class GroupProtocols(Counts):
         group, kind = asked["group_id"], asked.get("protocol_type") or ""
         if kind:
             self.types[(group,)].words.add(kind)
-        for each in asked.get("protocols") or ():
+        for each in () if row.errors else asked.get("protocols") or ():
             self.offers[(group, *client_of(row))].words.add(each["name"])
         if row.api == "SyncGroup":
             parts = [(each["member_id"], each["assignment"]) for each in asked["assignments"]]
@@ -112,6 +114,8 @@ class GroupProtocols(Counts):
         if joins and code is not None:
             refused = self.refused[(group, row.api, *client_of(row))]
             refused.see(row, error=str(code))
+            for each in asked.get("protocols") or ():
+                refused.offers.add(each["name"])
             for error in row.errors:
                 if error.message:
                     refused.messages.add(error.message)
@@ -169,11 +173,11 @@ class GroupProtocols(Counts):
         client, name = view.client(*who), spelled(group)
         errors = [error_name(int(code)) for code in refused.error]
         why = f": {listed(map(spelled, refused.messages), 1)}" if refused.messages else ""
-        case, mine = "type", self.offers.get((group, *who))
-        if mine is not None and api == "JoinGroup" and not refused.messages:
-            case, theirs = "", self._assignors(group, who, view)
-            why = f": it offers {listed(map(spelled, sorted(mine.words)))}"
-            why += f", and {theirs}" if theirs else ""
+        case = "type"
+        if refused.offers and not refused.messages:
+            case, theirs = "", self._assignors(group, view)
+            why = f": it offers {listed(map(spelled, sorted(refused.offers)))}"
+            why += f", and the group has {theirs}" if theirs else ""
         return view.finding(
             "group-mismatch",
             f"{client} cannot join group {name}: {plural(refused.count, f'{api} request')} failed "
@@ -186,14 +190,14 @@ class GroupProtocols(Counts):
             about={"group": name, "error": errors},
         )
 
-    def _assignors(self, group: Any, who: ClientKey, view: DetectorInput) -> str:
-        """Return what the other clients of a group offer."""
-        others = (
-            f"{view.client(*key)} {listed(map(spelled, sorted(each.words)))}"
+    def _assignors(self, group: Any, view: DetectorInput) -> str:
+        """Return what the members of a group offer."""
+        members = (
+            f"{listed(map(spelled, sorted(each.words)))} of {view.client(*key)}"
             for (name, *key), each in sorted(self.offers.items(), key=str)
-            if name == group and tuple(key) != tuple(who)
+            if name == group
         )
-        return listed(others, 3)
+        return listed(members, 3)
 
     def _members(self, group: Any, who: ClientKey, view: DetectorInput) -> str:
         """Return the other clients of a group in brackets, as far as the capture has them."""

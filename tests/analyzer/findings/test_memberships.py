@@ -302,7 +302,9 @@ def test_a_client_without_an_assignor_of_its_group(code: int, told: bool) -> Non
     assert ("group-mismatch" in findings) == told
     if told:
         finding = findings["group-mismatch"]
-        assert states(finding.text, "b cannot join group g", "it offers sticky, and a range")
+        assert states(
+            finding.text, "b cannot join group g", "it offers sticky, and the group has range of a"
+        )
         assert "assignor" in finding.advice
         assert findings["error-broken"].because
 
