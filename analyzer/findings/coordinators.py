@@ -1,18 +1,36 @@
-"""Groups and transactional ids whose coordinator no broker knows."""
+"""Groups and transactional ids whose coordinator no broker knows; members that find it, and do not
+join."""
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterator
 from typing import Any, Final
 
 from kafkascope.analyzer.findings.counting import Names, Occurrences, most, whole
+from kafkascope.analyzer.findings.filters import quoted
 from kafkascope.analyzer.findings.limits import LIMITS
 from kafkascope.analyzer.findings.rules import limit
-from kafkascope.analyzer.findings.view import Counts, DetectorInput, Exchange, Finding, Row
+from kafkascope.analyzer.findings.versions import offered
+from kafkascope.analyzer.findings.view import (
+    Client,
+    Counts,
+    DetectorInput,
+    Exchange,
+    Finding,
+    Row,
+    client_key,
+)
 from kafkascope.analyzer.findings.words import duration, listed, plural, spelled
-from kafkascope.analyzer.identity import client_of
+from kafkascope.analyzer.identity import ClientKey, client_of
 from kafkascope.analyzer.merging.tables import by_key
+from kafkascope.dissectors.registry import APIS
 
+GROUP: Final = 0
+READS: Final = ("Fetch", "ShareFetch")
+HEARTBEATS: Final = ("ConsumerGroupHeartbeat", "ShareGroupHeartbeat", "StreamsGroupHeartbeat")
+SERVED: Final = frozenset(api.name for api in APIS.values() if api.server == "group")
+"""What coordinators of groups serve."""
 NOT_AVAILABLE: Final = 15
 """COORDINATOR_NOT_AVAILABLE."""
 KINDS: Final = {
@@ -31,9 +49,10 @@ class MissingCoordinator(Occurrences):
 
 
 class Coordinators(Counts):
-    """By type and key."""
+    """By type and key; coordinators of groups that were found, by group and client."""
 
     missing = MissingCoordinator.table(LIMITS.keys)
+    found = Occurrences.table(LIMITS.keys)
 
     def add_exchange(self, row: Row, exchange: Exchange) -> None:
         asked, told = exchange.request_body, exchange.response_body
@@ -48,9 +67,28 @@ class Coordinators(Counts):
                 missing.see(row, clients=client_of(row))
             elif not each["error_code"]:
                 missing.take(found_ns=row.time_ns)
+                if kind == GROUP:
+                    self.found[(each["key"], *client_of(row))].see(row)
 
     def findings(self, view: DetectorInput) -> Iterator[Finding]:
-        """Yield one finding for each type: while the topic with the state is created, or a leader
+        """Yield one finding for each type of key, and each client that does not join."""
+        yield from self._missing(view)
+        for (group, *who), seen in self.found.items():
+            client = view.client(*who)
+            stayed = _stayed(client, seen, view)
+            if stayed >= limit("coordinator.unused"):
+                yield view.finding(
+                    "group-unjoined",
+                    f"{client} found the coordinator of group {spelled(group)} and sent it no "
+                    f"request about the group for {duration(stayed)}{_offers(client, view)}",
+                    f"api == FindCoordinator and group == {quoted(str(group))}",
+                    seen,
+                    client=client,
+                    about={"group": spelled(group)},
+                )
+
+    def _missing(self, view: DetectorInput) -> Iterator[Finding]:
+        """Yield what no response named: while the topic with the state is created, or a leader
         moves, there is a coordinator soon."""
         lacking = by_key(
             (int(str(kind)), (str(key), seen))
@@ -75,6 +113,40 @@ class Coordinators(Counts):
                 case=entity,
                 about={entity: names[: LIMITS.listed], "client": clients, "topic": topic},
             )
+
+
+def _stayed(client: Client, seen: Occurrences, view: DetectorInput) -> int:
+    """Return how long a client stayed connected behind the first response with its coordinator;
+    0 where it did something there, or reads without it, or the capture may lack that."""
+    used = _used(view).get(client.key, set())
+    lines = [line for line in view.lines if client_key(line) == client.key]
+    gone = any(line["gap_bytes"] or line["phase"] == "opaque" for line in lines)
+    if view.is_broker(*client.key) or used or gone or not lines or seen.first is None:
+        return 0
+    ends = (line["ended"] if line["end"] else view.last_ns for line in lines)
+    return max((end or 0 for end in ends), default=0) - seen.first[0]
+
+
+@DetectorInput.once
+def _used(view: DetectorInput) -> dict[ClientKey, set[str]]:
+    """Return the requests to coordinators of groups, and fetches, of each client."""
+    found: dict[ClientKey, set[str]] = defaultdict(set)
+    for key, _ in view.base.apis.grouped(("api", "client_id", "host")):
+        api = str(key["api"])
+        if api in READS or (api in SERVED and api != "FindCoordinator"):
+            found[(str(key["client_id"] or ""), str(key["host"]))].add(api)
+    return found
+
+
+def _offers(client: Client, view: DetectorInput) -> str:
+    """Return which of the newer group protocols its brokers offer to a client."""
+    spans = {api: offered(view, *client.key, api) for api in HEARTBEATS}
+    if not offered(view, *client.key, "JoinGroup"):
+        return ""
+    have = [f"{api} up to v{span.last}" for api, span in spans.items() if span is not None]
+    lack = [api for api, span in spans.items() if span is None]
+    parts = [listed(have, len(spans)) if have else "", f"no {listed(lack)}" if lack else ""]
+    return f"; the brokers offer {' and '.join(filter(None, parts))}"
 
 
 def _lasted(seen: Occurrences) -> int:

@@ -94,8 +94,11 @@ def _is_absent(broker: str, lines: list[Line], view: DetectorInput) -> bool:
 def _down(there: AtBroker, outage: Outage, view: DetectorInput) -> Finding:
     broker = there.address
     end = outage.end_ns if outage.end_ns is not None else view.last_ns or outage.begin_ns
-    end = max(end, outage.failed[-1]["opened"])
-    lasted = duration(end - outage.begin_ns)
+    tried_ns = outage.failed[-1]["opened"]
+    rest = end - tried_ns
+    unknown = outage.seen and outage.end_ns is None and rest >= limit("outage.before")
+    end = max(end, tried_ns)
+    lasted = duration((tried_ns if unknown else end) - outage.begin_ns)
     hosts = hosts_in(outage.failed)
     # The capture may show nobody who reached it: then who was told of it, among those that tried.
     told = {each for each in advertised_to(broker, view) if each[0] and each[1] in hosts}
@@ -118,6 +121,9 @@ def _down(there: AtBroker, outage: Outage, view: DetectorInput) -> Finding:
             when = f"was down for {lasted}, and out of its cluster"
         elif outage.end_ns is not None:
             when = f"was down for {lasted} and came back"
+        elif unknown:
+            # Clients that know another leader have no reason to come back. It may be down still.
+            when = f"was down for {lasted} at least (no client tried again in {duration(rest)})"
         elif controls and not _served(outage, broker, view):
             severity = "warning"
     closed = f"closed {plural(len(outage.ended), 'connection')} and " if outage.ended else ""

@@ -32,7 +32,7 @@ CAUSES: Final = {
     "metadata": "topics changed",
     "rejoined": "members rejoined",
 }
-REBALANCING: Final = 27
+REBALANCE_IN_PROGRESS: Final = 27
 INSTANCE: Final = ("FENCED_INSTANCE_ID", "UNRELEASED_INSTANCE_ID")
 MEMBERSHIP: Final = (
     "api in {JoinGroup, SyncGroup, Heartbeat, LeaveGroup, ConsumerGroupHeartbeat, "
@@ -225,7 +225,7 @@ def _told_to_rejoin(view: DetectorInput, story: Story) -> dict[str, int]:
         name = event.about.get("member") or ""
         if event.kind == "join":
             begun.pop(name, None)
-        elif event.kind == "error" and event.about["error"] == REBALANCING:
+        elif event.kind == "error" and event.about["error"] == REBALANCE_IN_PROGRESS:
             begun.setdefault(name, event.time_ns)
             last[name] = event.time_ns
         elif event.kind == "error" and name in begun:

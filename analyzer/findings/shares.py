@@ -10,12 +10,15 @@ from kafkascope.analyzer.findings.filters import quoted
 from kafkascope.analyzer.findings.limits import LIMITS
 from kafkascope.analyzer.findings.rules import limit
 from kafkascope.analyzer.findings.view import Counts, DetectorInput, Exchange, Finding, Row
-from kafkascope.analyzer.findings.words import spelled
+from kafkascope.analyzer.findings.words import plural, spelled
 from kafkascope.analyzer.identity import client_key_of
 from kafkascope.analyzer.statistics.model import topic_key
+from kafkascope.dissectors.reference.codes import error_name
 
 RELEASE: Final = 2
 REJECT: Final = 3
+INVALID_RECORD_STATE: Final = 121
+"""The lock of the record had expired when it was acknowledged."""
 
 
 class Shared(Occurrences):
@@ -26,6 +29,8 @@ class Shared(Occurrences):
     """With a delivery count above 1."""
     released: int = total()
     rejected: int = total()
+    late: int = total()
+    """Acknowledgements behind the end of a lock."""
     deliveries: int | None = most()
     """Of the record that was delivered most often."""
     clients: Names = whole(Names)
@@ -47,6 +52,10 @@ class Shares(Counts):
                 if each.get("acknowledgement_batches"):
                     shared = self.shared[(group, topic_key(None, topic["topic_id"]))]
                     _acknowledged(shared, each["acknowledgement_batches"])
+        for error in row.errors:
+            if error.code == INVALID_RECORD_STATE:
+                shared = self.shared[(group, topic_key(error.topic, error.topic_id))]
+                shared.late += 1
         response = exchange.response_body
         if response is None or row.api != "ShareFetch":
             return
@@ -82,6 +91,11 @@ class Shares(Counts):
                     f"{rest:,} were delivered again without a release (expired lock, or lost "
                     "member)",
                 ),
+                (
+                    shared.late,
+                    f"{plural(shared.late, 'acknowledgement')} came after the lock had expired "
+                    "(INVALID_RECORD_STATE)",
+                ),
             )
             told = "; ".join(text for count, text in parts if count)
             yield view.finding(
@@ -90,10 +104,12 @@ class Shares(Counts):
                 f"api in {{ShareFetch, ShareAcknowledge}} and group == {quoted(str(group))}",
                 shared,
                 count=bad,
-                severity=None if worst or many else "note",
+                severity=None if worst or many or shared.late else "note",
+                case="late" if shared.late else "",
                 about={
                     **view.about_group(str(group), (name,)),
                     "client": view.clients(shared.clients)[: LIMITS.topics],
+                    "error": error_name(INVALID_RECORD_STATE) if shared.late else (),
                 },
             )
 

@@ -116,6 +116,7 @@ def _finding(group: str, found: list[StuckPartition], view: DetectorInput) -> Fi
         count=sum(each.times for each in found),
         span=(min(each.first_ns for each in found), max(each.last_ns for each in found)),
         severity="warning" if worst.over or not worst.numbers else None,
+        case="codec" if _codecs(fetches) and not worst.over else "",
         number=numbers[0] if numbers else None,
         about={**view.about_group(group, (each.place.topic for each in found)), "client": clients},
     )
@@ -150,6 +151,7 @@ def _ungrouped(
         f"within {duration(span)}, and never past it{_carried(view, fetches, {client.key})}{waits}",
         _fetches([each.number for each in fetches]),
         seen,
+        case="codec" if _codecs(fetches) else "",
         about={"client": client, "topic": topic},
     )
 
@@ -269,13 +271,19 @@ def _fetch_versions(view: DetectorInput) -> dict[ClientKey, int]:
     return found
 
 
-def _carried(view: DetectorInput, fetches: Iterable[Event], readers: Collection[ClientKey]) -> str:
+def _codecs(fetches: Iterable[Event]) -> set[str]:
+    """Return the codecs of fetched records for which libraries may need a package."""
+    return {codec for each in fetches for codec in EXTRA.intersection(each.about.get("codecs", ()))}
+
+
+def _carried(
+    view: DetectorInput, fetches: Collection[Event], readers: Collection[ClientKey]
+) -> str:
     """Return what readers have to understand of their records: the codec, and whether it is younger
     than they are; the schema."""
-    codecs: set[str] = set()
+    codecs = _codecs(fetches)
     schemas: set[int] = set()
     for each in fetches:
-        codecs.update(EXTRA.intersection(each.about.get("codecs", ())))
         schemas.update({each.about["schema"]} if "schema" in each.about else ())
     text = f"; the records are compressed with {listed(sorted(codecs))}" if codecs else ""
     if "zstd" in codecs:

@@ -177,8 +177,11 @@ class Unanswered(Counts):
             client, age = view.client(*who), lost.oldest or 0
             waited = f" after up to {duration(age)}" if age >= SECOND // 10 else ""
             rejected = rejected_at_once(view)[str(broker)] if "by the broker" in str(reason) else 0
+            first = _reset_at_first(client, str(broker), view) if api == API_VERSIONS else 0
             if rejected:
                 waited += f"; it ended {plural(rejected, 'connection')} before any request"
+            elif first == lost.count:
+                waited += "; it served others of its connections"
             muted = self._is_muted(lost) and str(reason).endswith("by the client")
             if muted:
                 waited += ", while the broker throttled it and did not read from it"
@@ -192,7 +195,7 @@ class Unanswered(Counts):
                 api=api,
                 broker=broker,
                 severity="note" if view.is_broker(*who) else None,
-                case=_case(api, age, reason, rejected=rejected, muted=muted),
+                case=_case(api, age, reason, rejected=rejected or first == lost.count, muted=muted),
             )
         for (*who, api, broker), seen in self.open.items():
             client, age = view.client(*who), (view.last_ns or 0) - (seen.first or (0, 0))[0]
@@ -224,7 +227,7 @@ class Unanswered(Counts):
                 )
 
 
-def _case(api: Any, age: int, reason: Any, *, rejected: int, muted: bool) -> str:
+def _case(api: Any, age: int, reason: Any, *, rejected: bool | int, muted: bool) -> str:
     """Return which advice helps against requests without a response."""
     if rejected:
         return "rejected"
@@ -232,6 +235,23 @@ def _case(api: Any, age: int, reason: Any, *, rejected: int, muted: bool) -> str
         return "throttled"
     waited = age >= limit("lost.age") and "by the client" in str(reason)
     return "controller" if waited and _forwarded(api) else ""
+
+
+def _reset_at_first(client: Client, broker: str, view: DetectorInput) -> int:
+    """Count the connections of a client that a broker reset at their first request, while it served
+    others: it answers its versions, so that it is not the request. Brokers that limit the rate of
+    new connections (KIP-612) do so when a client does not wait for as long as they delay it."""
+    lines = [
+        line
+        for line in view.lines
+        if client_key(line) == client.key and line["broker_address"] == broker
+    ]
+    if not any(line["requests"] > line["unanswered"] for line in lines):
+        return 0
+    return sum(
+        line["end"] == "broker rst" and line["requests"] == line["unanswered"] == 1
+        for line in lines
+    )
 
 
 def _forwarded(api: Any) -> bool:

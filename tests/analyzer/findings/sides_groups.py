@@ -98,7 +98,7 @@ def zstd(version: int, *, beats: Seconds, further: bool) -> dict[str, Finding]:
     return group.reported()
 
 
-def sharing(deliveries: list[int], types: list[int]) -> dict[str, Finding]:
+def sharing(deliveries: list[int], types: list[int], refused: int = 0) -> dict[str, Finding]:
     group = Readers()
     topic = bytes(15) + b"\7"
     acquired = [
@@ -109,8 +109,7 @@ def sharing(deliveries: list[int], types: list[int]) -> dict[str, Finding]:
     part = {"partition_index": 0, "acknowledgement_batches": acks if types else []}
     asked = {"member_id": "m", "topics": [{"topic_id": topic, "partitions": [part]}]}
     data = {"partition_index": 0, "records": b"", "acquired_records": acquired}
-    data |= {}
-    data["current_leader"] = {"leader_id": 0}
+    data |= {"current_leader": {"leader_id": 0}, "acknowledge_error_code": refused}
     answer = {"responses": [{"topic_id": topic, "partitions": [data]}]}
     group.ask("a", 1, "ShareFetch", 1, asked, answer, 0.1)
     return group.reported()

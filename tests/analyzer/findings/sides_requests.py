@@ -274,6 +274,16 @@ def uncoordinated(
     return found([wire], "coordinator-missing")
 
 
+def unjoined(stays_ns: int, then: str = "ListGroups") -> dict[str, Finding]:
+    """A client that finds its coordinator, sends something, and stays so long."""
+    wire = Wire().client(request("FindCoordinator", 3, 1, key="g"))
+    found_ns = wire.time_ns
+    wire.broker(response("FindCoordinator", 3, 1))
+    wire.client(request(then, 4, 2)).broker(response(then, 4, 2))
+    wire.time_ns = wire.connection.last_ns = found_ns + stays_ns
+    return found([wire.close("client")], "group-unjoined")
+
+
 def unknown_topic(count: int) -> bool:
     return "unknown-topic" in found([asking(*[unknown()] * count)], "unknown-topic")
 
@@ -338,6 +348,9 @@ SIDES: dict[tuple[str, ...], Side] = {
     ("error-storm", "errors.storm-busy"): Side(busy, 3 * SECOND + 1, 3 * SECOND),
     ("stale-leader", "leader.retries"): Side(lambda n: stale(n, 9 * SECOND), 2, 3),
     ("stale-leader", "leader.refresh"): Side(lambda n: stale(5, n), 2 * SECOND - 1, 2 * SECOND),
+    ("group-unjoined", "coordinator.unused"): Side(
+        lambda n: bool(unjoined(n)), 5 * SECOND - 1, 5 * SECOND
+    ),
     ("coordinator-missing", "coordinator.count"): Side(lambda n: bool(uncoordinated(n)), 2, 3),
     ("coordinator-missing", "coordinator.span"): Side(
         lambda n: bool(uncoordinated(9, n)), 2 * SECOND - 1, 2 * SECOND

@@ -303,7 +303,7 @@ def test_a_client_without_an_assignor_of_its_group(code: int, told: bool) -> Non
     if told:
         finding = findings["group-mismatch"]
         assert states(
-            finding.text, "b cannot join group g", "it offers sticky, and the group has range of a"
+            finding.text, "b cannot join group g", "offers sticky, and the group has range of a"
         )
         assert "assignor" in finding.advice
         assert findings["error-broken"].because

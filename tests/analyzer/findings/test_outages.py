@@ -419,3 +419,22 @@ def test_requests_that_a_broker_passes_on_to_the_controller(api: str, told: bool
     wire.time_ns += 12 * SECOND
     finding = judging.found([wire.close("client")])["unanswered"]
     assert ("controllers run" in finding.advice) == told
+
+
+def test_a_broker_that_nobody_tried_again_may_be_back() -> None:
+    """Clients that know another leader have no reason to."""
+    other = Wire(number=3, start_ns=START + 30 * SECOND).client(heartbeat(1))
+    told = found(working(0, 0, 2), failed(1, 3), failed(2, 4), other)["broker-down"]
+    assert states(told.text, "was down for 2.0 s at least", "no client tried again in 26 s")
+
+
+@pytest.mark.parametrize("served", [True, False])
+def test_a_broker_that_limits_new_connections(served: bool) -> None:
+    """A client that does not wait for as long as it is delayed; others of its connections work."""
+    reset = Wire().client(request("ApiVersions", 3, 1)).close("broker", "rst")
+    wires = [reset]
+    if served:
+        other = Wire(number=1, start_ns=START + SECOND).client(request("ApiVersions", 3, 1))
+        wires.append(other.broker(response("ApiVersions", 3, 1)))
+    finding = judging.found(wires)["unanswered"]
+    assert ("connection_creation_rate" in finding.advice) == served

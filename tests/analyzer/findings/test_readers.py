@@ -50,8 +50,10 @@ def test_who_is_evicted_and_comes_back_is_slow_and_not_stuck(commits: bool) -> N
 def test_who_is_stuck_on_a_codec_that_is_younger(codec: str, version: int, old: bool) -> None:
     """The version of Fetch tells the age of any client."""
     group = failing(4, commits=True, version=version, attributes=CODECS[codec])
-    text = group.reported()["reader-stuck"].text
+    finding = group.reported()["reader-stuck"]
+    text = finding.text
     assert f"compressed with {codec}" in text
+    assert finding.advice.startswith("Install the codec")
     assert ("its Fetch is older than v10" in text) == (old and codec == "zstd")
 
 
@@ -292,6 +294,12 @@ def test_share_groups_that_get_records_again(
 def test_what_comes_back_by_itself_is_told() -> None:
     text = sharing([1] * 10 + [2] * 3, [2])["share-redelivery"].text
     assert states(text, "3 of 13 records", "2 were delivered again without a release")
+    told = sharing([1] * 10 + [2], [1], 121)
+    late = told["share-redelivery"]
+    assert late.severity == "warning"
+    assert states(late.text, "1 acknowledgement came after the lock had expired")
+    assert "share.record.lock.duration.ms" in late.advice
+    assert told["error-seen"].because
 
 
 @pytest.mark.parametrize(

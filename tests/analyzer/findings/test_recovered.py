@@ -16,6 +16,7 @@ from tests.analyzer.findings.sides_requests import (
     closing,
     leaderless,
     uncoordinated,
+    unjoined,
     unknown,
 )
 from tests.kit.batches import batch
@@ -111,6 +112,17 @@ def test_a_group_without_a_coordinator(version: int) -> None:
     assert states(finding.text, "Group g has no coordinator", "9 FindCoordinator responses to app")
     assert states(finding.advice, "offsets.topic.replication.factor")
     assert not uncoordinated(9, then=0, version=version)
+
+
+@pytest.mark.parametrize(
+    ("then", "told"), [("ListGroups", True), ("OffsetFetch", False), ("Fetch", False)]
+)
+def test_a_client_that_finds_its_coordinator_and_does_not_join(then: str, told: bool) -> None:
+    findings = unjoined(9 * SECOND, then)
+    assert ("group-unjoined" in findings) == told
+    if told:
+        text = findings["group-unjoined"].text
+        assert states(text, "app found the coordinator of group g", "for 9.0 s")
 
 
 def fetching(refresh: float, times: int = 5) -> Wire:

@@ -38,7 +38,7 @@ BY_HAND = {
     *("handlers-busy", "broker-local-slow", "followers-slow", "network-threads-busy"),
     *("slow-reader", "likely-refused", "controller-listener"),
     *("acks-0-failed", "group-mismatch", "commit-outside", "cluster-changed"),
-    "coordinator-missing",
+    *("coordinator-missing", "group-unjoined"),
 }
 """Rules that no capture shows: see `test_cut_off`, `test_memberships`, `test_handmade`,
 `test_recovered` and `test_delays`; those of
@@ -53,6 +53,7 @@ CALM = {
     "likely-refused": "java-old",
     "controller-listener": "java-old",
     "acks-0-failed": "healthy",
+    "group-unjoined": "healthy",
     "coordinator-missing": "healthy",
     "cluster-changed": "healthy",
     "group-mismatch": "healthy",
