@@ -18,7 +18,7 @@ class CaptureLimits(NamedTuple):
 
     # A captured packet: dumpcap takes 256 KB, BIG TCP has 512 KB; a larger length is damage.
     packet_bytes: int = 16 << 20
-    # The year 2225. Times and deadlines behind them are stored in 64 bits (as numpy's), which a
+    # The year 2225. Times and deadlines behind them are stored in 64 bits, which a
     # hostile clock must not exceed.
     time_ns: int = (1 << 63) - (1 << 60)
     # Unreadable parts of one file. A file with more is noise, and each costs a search.

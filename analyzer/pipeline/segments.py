@@ -11,7 +11,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from functools import lru_cache, partial
 from hashlib import blake2b
-from itertools import compress
 from json import dumps, loads
 from operator import itemgetter
 from typing import Any, Final, NamedTuple
@@ -25,13 +24,21 @@ from kafkascope.analyzer.pipeline.tables.schemas import SEGMENTS
 from kafkascope.captures.errors import CutShort
 from kafkascope.captures.formats.records import Block
 from kafkascope.captures.model import Packet, Resolved, StreamEvent
-from kafkascope.captures.packets.columns import Columns, columns_of
+from kafkascope.captures.packets.columns import HeaderColumns, columns_of
 from kafkascope.captures.packets.fragments import Fragments
 from kafkascope.captures.packets.resolved import in_packet
-from kafkascope.captures.packets.tcp import ACK, QUIET_MASK, Segment, endpoints, reverse, segment_of
+from kafkascope.captures.packets.tcp import (
+    UNKNOWN,
+    Segment,
+    endpoints,
+    reverse,
+    scale_in,
+    segment_of,
+)
 from kafkascope.captures.parts.split import Split, read_split
 from kafkascope.captures.streams import scan as streams_scan
 from kafkascope.captures.streams.reassembly import Reassembler
+from kafkascope.kernel.headers import ACK, QUIET_MASK
 from kafkascope.kernel.segments import Packets
 
 SCHEMA: Final = pa.schema(
@@ -69,7 +76,7 @@ PACKET: Final = np.dtype(
 Key = Callable[[bytes], int]
 """Returns the key of a flow's shard."""
 COMMON: Final = ("interface", "length", "seq", "ack", "flags", "window", "scale")
-"""Fields with the same name in `Columns`."""
+"""Fields with the same name in `Segment`."""
 # Bytes of a file per block: larger blocks give fewer rows.
 BLOCK_BYTES: Final = 4 << 20
 # In place of the first packet: the payload is the state that the previous batch left.
@@ -109,13 +116,11 @@ def segments(
             return
 
 
-def _others(block: Block, columns: Columns | None) -> list[Packet]:
+def _others(block: Block, columns: HeaderColumns | None) -> list[Packet]:
     """Return the packets whose headers `columns` does not support: fragments, and rare ones."""
     if columns is None:
         return list(block.packets())
-    if columns.tcp.all():
-        return []
-    return list(compress(block.packets(), (~columns.tcp).tolist()))
+    return list(map(block.packet, columns.others))
 
 
 def _names(block: Block, others: list[Packet]) -> Iterator[pa.RecordBatch]:
@@ -137,14 +142,19 @@ def name_of(row: SegmentRow) -> Resolved:
 
 
 def _of_block(
-    block: Block, columns: Columns | None, others: list[Packet], key_of: Key, fragments: Fragments
+    block: Block,
+    columns: HeaderColumns | None,
+    others: list[Packet],
+    key_of: Key,
+    fragments: Fragments,
 ) -> Iterator[pa.RecordBatch]:
     results = [result for packet in others for result in fragments.segments_of(packet)]
     if columns is not None:
         if not any(isinstance(result, Segment) for result in results):
             yield _at_once(block, columns, key_of)
             return
-        results += map(segment_of, compress(block.packets(), columns.tcp.tolist()))
+        numbers = set(columns.numbers)
+        results += [segment_of(packet) for packet in block.packets() if packet.number in numbers]
     found = [result for result in results if isinstance(result, Segment)]
     # A fragment that waited for the first one of its packet may be in an earlier block. Such
     # fragments get rows of their own, so that rows can be sorted by their first packet.
@@ -156,32 +166,26 @@ def _of_block(
 
 def _one_by_one(found: list[Segment], key_of: Key) -> pa.RecordBatch:
     packets = np.zeros(len(found), PACKET)
-    for name in ("packet", "time_ns", "at", "file", *COMMON):
+    for name in ("packet", "time_ns", "at", "file", "copy", *COMMON):
         packets[name] = [getattr(segment, name) for segment in found]
-    packets["copy"] = np.array([segment.copy for segment in found], np.uint64).view(np.int64)
     payloads = pa.array([bytes(segment.payload) for segment in found], pa.binary())
     packets["captured"] = [len(segment.payload) for segment in found]
     return _packed(packets, [segment.flow for segment in found], payloads, 1, key_of)
 
 
-def _at_once(block: Block, columns: Columns, key_of: Key) -> pa.RecordBatch:
-    tcp = columns.tcp.nonzero()[0]
-    start = columns.payload[tcp]
-    end = np.minimum(start + columns.length[tcp], (columns.start + columns.captured)[tcp])
-    end = np.maximum(end, start)
-    packets = np.empty(len(tcp), PACKET)
-    packets["packet"] = tcp + block.number
-    packets["at"] = start + block.base
-    packets["file"] = block.file
-    packets["captured"] = end - start
-    packets["time_ns"] = columns.time_ns[tcp]
-    packets["copy"] = columns.copy[tcp].view(np.int64)
-    for name in COMMON:
-        packets[name] = getattr(columns, name)[tcp]
-    flows = columns.flows
-    if len(tcp) < len(flows):
-        flows = [flows[index] for index in tcp.tolist()]
-    return _packed(packets, flows, _between(block.buffer, start, end), 2, key_of)
+def _at_once(block: Block, columns: HeaderColumns, key_of: Key) -> pa.RecordBatch:
+    packets = np.empty(len(columns.numbers), PACKET)
+    packets["packet"], packets["at"] = columns.numbers, columns.places
+    packets["file"], packets["time_ns"] = block.file, columns.times
+    packets["copy"], packets["interface"] = columns.prints, columns.interfaces
+    packets["captured"], packets["length"] = columns.captured, columns.lengths
+    packets["seq"], packets["ack"] = columns.seqs, columns.acks
+    packets["flags"], packets["window"], packets["scale"] = columns.flags, columns.windows, UNKNOWN
+    for at, options in columns.options.items():
+        packets["scale"][at] = scale_in(options)
+    start = np.array(columns.starts, np.int64)
+    payloads = _between(block.buffer, start, start + packets["captured"])
+    return _packed(packets, columns.flows, payloads, 2, key_of)
 
 
 def _between(buffer: bytearray, start: Any, end: Any) -> pa.Array:

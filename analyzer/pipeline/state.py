@@ -30,7 +30,7 @@ from kafkascope.dissectors.registry import RequestHeader
 from kafkascope.dissectors.values import Uuid
 from kafkascope.kernel.path import Path
 
-VERSION: Final = 29
+VERSION: Final = 30
 
 RECORDS: Final[tuple[Any, ...]] = (
     *(events.Endpoint, events.HandshakeResult, events.Certificate, events.Tls),

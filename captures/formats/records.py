@@ -105,7 +105,8 @@ class Format(Protocol):
     numbered: bool = True
     """Whether its records are packets, which have numbers."""
     uniform: bool = True
-    """Whether all records of the last walk have the same kind of header, so numpy may read them."""
+    """Whether all records of the last walk have the same kind of header, so the kernel may read
+    them."""
     last_ns: int = 0
     """Time of the last record read; simple packet blocks have none of their own."""
 

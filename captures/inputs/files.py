@@ -43,7 +43,8 @@ from kafkascope.captures.inputs.time_order import TimeOrder
 from kafkascope.captures.inputs.window import Window, passed
 from kafkascope.captures.model import Packet, Statistics
 
-# Bytes to read at once: numpy's fixed cost is small then, and they fit the processor's cache.
+# Bytes to read at once: the fixed cost of a block is small then, and they fit the processor's
+# cache.
 BLOCK_BYTES: Final = 1 << 20
 
 

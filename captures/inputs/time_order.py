@@ -10,17 +10,15 @@ cut into blocks: every reader of a file gives a packet the same number. State wi
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Generator, Iterator
 from copy import copy
 from operator import itemgetter
-from struct import Struct
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from kafkascope.captures.formats.pcap import Pcap
 from kafkascope.captures.formats.pcapng import Pcapng
 from kafkascope.captures.inputs.window import SLACK
 from kafkascope.captures.limits import LIMITS
+from kafkascope.captures.packets.columns import first_late, times_of
 from kafkascope.captures.packets.tcp import distance, segment_of
 
 if TYPE_CHECKING:
@@ -40,8 +38,6 @@ WINDOW_PACKETS: Final = 1 << 16
 # Above the windows in use: what is further apart are two connections with the same ports.
 NEAR_BYTES: Final = 1 << 26
 BLOCK_PACKETS: Final = 8_192
-# Packets of a block from which on numpy is faster, where it is loaded.
-NUMPY_PACKETS: Final = 256
 
 
 class Latest(NamedTuple):
@@ -153,23 +149,8 @@ class TimeOrder:
         of packets when none is."""
         if not block.format.uniform or not block.positions:
             return len(block.positions)
-        if len(block.positions) >= NUMPY_PACKETS and "numpy" in sys.modules:
-            from kafkascope.captures.packets.columns import first_late, times_of
-
-            first, latest = first_late(times_of(block), self._latest, TOLERANCE_NS)
-            self._latest = Latest(*latest)
-            return first
-        second_ns, first_ns = self._latest
-        late = len(block.positions)
-        for index, time_ns in enumerate(_times(block)):
-            if time_ns >= first_ns:
-                second_ns, first_ns = first_ns, time_ns
-            elif second_ns - time_ns > TOLERANCE_NS:
-                late = index
-                break
-            elif time_ns > second_ns:
-                second_ns = time_ns
-        self._latest = Latest(second_ns, first_ns)
+        late, latest = first_late(times_of(block), self._latest, TOLERANCE_NS)
+        self._latest = Latest(*latest)
         return late
 
     def _read(self, walked: _Walked | None) -> Iterator[Block]:
@@ -301,18 +282,6 @@ class TimeOrder:
                 in_favour += 0 < -ahead < NEAR_BYTES
             before[segment.flow] = segment.time_ns, segment.seq, segment.ack
         return against > in_favour
-
-
-def _times(block: Block) -> Iterator[int]:
-    format_, buffer = block.format, block.buffer
-    if isinstance(format_, Pcap):
-        head, unit_ns = Struct(format_.order + "II").unpack_from, format_.unit_ns
-        for at in block.positions:
-            seconds, fraction = head(buffer, at)
-            yield seconds * 1_000_000_000 + fraction * unit_ns
-    else:
-        for at in block.positions:
-            yield format_.record(buffer, at).time_ns
 
 
 def _state(format_: Format) -> tuple[Any, ...]:

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from hashlib import blake2b
-from itertools import compress
 from typing import Any, Final
 
 import numpy as np
@@ -19,7 +18,7 @@ from numpy.typing import NDArray
 from kafkascope.captures.formats.records import Block
 from kafkascope.captures.merge import LOOKED
 from kafkascope.captures.model import Packet
-from kafkascope.captures.packets.columns import Columns, Words, columns_of
+from kafkascope.captures.packets.columns import HeaderColumns, columns_of
 from kafkascope.captures.packets.tcp import FIN, RST, SYN, Segment, segment_of
 
 # No TCP segment: the bytes themselves are the key.
@@ -56,6 +55,7 @@ _KNOWN_FLOWS: Final = 200_000
 _FLAGS: Final = SYN | FIN | RST
 
 Heads = NDArray[Any]
+Words = NDArray[np.uint64]
 
 
 class Flows(dict[bytes, int]):
@@ -82,26 +82,25 @@ def heads_of(block: Block, flows: Flows) -> Heads:
     if columns is None:
         _one_by_one(found, range(len(found)), block.packets(), flows)
         return found
-    found["time"] = columns.time_ns
-    _at_once(found, block, columns, flows)
-    block.format.last_ns = int(columns.time_ns[-1])
-    if not columns.tcp.all():
-        odd = (~columns.tcp).tolist()
-        where = (~columns.tcp).nonzero()[0].tolist()
-        _one_by_one(found, where, compress(block.packets(), odd), flows)
+    where = [number - block.number for number in columns.numbers]
+    found[where] = _at_once(found[where], block, columns, flows)
+    _one_by_one(found, columns.others, map(block.packet, columns.others), flows)
+    block.format.last_ns = columns.last_ns
     return found
 
 
-def _at_once(found: Heads, block: Block, columns: Columns, flows: Flows) -> None:
-    """Fill in the heads of segments whose headers numpy has read."""
-    room = columns.start + columns.captured - columns.payload
-    length = np.clip(columns.length, 0, None)
-    captured = np.clip(np.minimum(room, length), 0, None)
-    at = np.where(columns.tcp & (captured >= LOOKED), columns.payload, 0)
+def _at_once(found: Heads, block: Block, columns: HeaderColumns, flows: Flows) -> Heads:
+    """Return the heads of segments whose headers were read at once, filled in."""
+    found["time"] = columns.times
+    captured = np.array(columns.captured, np.int64)
+    at = np.where(captured >= LOOKED, np.array(columns.starts, np.int64), 0)
     words = np.ndarray((len(block.buffer) - 7,), "<u8", block.buffer, strides=(1,))
-    numbers = np.array([flows[flow] for flow in columns.flows], np.uint64)
-    numbered = numbers, columns.seq, columns.ack, columns.flags
-    _fill(found, words[at], words[at + 8], *numbered, length, captured, columns.copy)
+    numbers = [flows[flow] for flow in columns.flows]
+    numbered = numbers, columns.seqs, columns.acks, columns.flags
+    flow, seq, ack, flags = (np.array(values, np.uint64) for values in numbered)
+    length, copy = np.array(columns.lengths, np.int64), np.array(columns.prints, np.uint64)
+    _fill(found, words[at], words[at + 8], flow, seq, ack, flags, length, captured, copy)
+    return found
 
 
 _ODD: Final = np.uint64(0x9E37_79B9_7F4A_7C15)

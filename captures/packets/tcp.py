@@ -9,15 +9,13 @@ from kafkascope.captures.limits import LIMITS
 from kafkascope.captures.model import Endpoint, Packet
 from kafkascope.captures.packets.ip import CUT, FRAGMENT, MALFORMED, Fragment, payload_of
 from kafkascope.captures.packets.link import CUT_SHORT, LINK_TYPES, LINUX_SLL, LINUX_SLL2, NOT_IP
+from kafkascope.kernel.headers import fingerprint
 
 FIN: Final = 0x01
 SYN: Final = 0x02
 RST: Final = 0x04
 PSH: Final = 0x08
 ACK: Final = 0x10
-
-# All flags but PSH and those of congestion control (ECE, CWR), which change nothing for us.
-QUIET_MASK: Final = 0x37
 
 END_OF_OPTIONS: Final = 0
 NO_OPERATION: Final = 1
@@ -59,7 +57,8 @@ class Segment(NamedTuple):
     length: int
     """Payload bytes on the wire; more than `len(payload)` when the snaplen cut it."""
     copy: int
-    """Equal in exact copies of this segment, and hardly ever in others: see `fingerprint`."""
+    """Equal in exact copies of this segment, and hardly ever in others: see
+    `kernel.headers.fingerprint`."""
     interface: int
     """Interface that captured it: its number in the file. Above 32 bits the index of Linux cooked
     v2, or the direction of v1, which has no index: a packet that is forwarded comes in, then goes
@@ -68,30 +67,6 @@ class Segment(NamedTuple):
     """Receive window as in the header, not scaled; `UNKNOWN` where it was cut off."""
     scale: int = UNKNOWN
     """Window scale of a SYN (RFC 7323); `UNKNOWN` without that option."""
-
-
-def fingerprint(
-    ports: int, seq: int, ack: int, sign: int, length: int, flags: int, hosts: int = 0
-) -> int:
-    """Return 64 bits that exact copies of a segment share. `sign`: IP id, or the checksum where
-    there is none; `hosts`: see `folded`.
-
-    Only for counting: bytes are never dropped because of it, so a collision does no harm.
-    """
-    mixed = (seq << 32 | ack) * 0x9E37_79B9_7F4A_7C15 ^ (
-        ports << 32 | sign << 16 | flags
-    ) * 0xC2B2_AE3D_27D4_EB4F
-    mixed += length * 0x1656_67B1_9E37_79F9 + hosts * 0x85EB_CA77_C2B2_AE63
-    return mixed & 0xFFFF_FFFF_FFFF_FFFF
-
-
-def folded(addresses: bytes) -> int:
-    """Fold both addresses of a packet into 64 bits."""
-    if len(addresses) == 8:
-        return int.from_bytes(addresses, "big")
-    one, two, three, four = unpack_from(">QQQQ", addresses)
-    found: int = one ^ two ^ three ^ four
-    return found
 
 
 def reverse(flow: bytes) -> bytes:
@@ -139,7 +114,7 @@ def segment_of(packet: Packet) -> Segment | str:
     # Window, checksum and options may be cut off: no bytes are lost without them.
     if captured < header + 14:
         return CUT if size >= 20 else MALFORMED
-    ports, seq, ack, offset, flags = unpack_from(">IIIBB", data, header)
+    seq, ack, offset, flags = unpack_from(">4xIIBB", data, header)
     length = size - ((offset >> 4) << 2)
     if length < 0 or offset < 0x50:
         return MALFORMED
@@ -153,18 +128,19 @@ def segment_of(packet: Packet) -> Segment | str:
         window = int.from_bytes(data[header + 14 : header + 16], "big")
     if ident <= 0:
         ident = int.from_bytes(data[header + 16 : header + 18], "big")
+    flow = addresses + bytes(data[header : header + 4])
     return Segment(
         number,
         time_ns,
         file,
         at + begin,
-        addresses + bytes(data[header : header + 4]),
+        flow,
         seq,
         ack,
         flags,
         data[begin : begin + length],
         length,
-        fingerprint(ports, seq, ack, ident, length, flags, folded(addresses)),
+        fingerprint(flow, seq, ack, ident, length, flags),
         interface,
         window,
         scale_in(data[header + 20 : begin]) if flags & SYN else UNKNOWN,

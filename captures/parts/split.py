@@ -23,6 +23,7 @@ from kafkascope.captures.inputs.files import BLOCK_BYTES, Runs, Source
 from kafkascope.captures.inputs.inflate import ByteStream
 from kafkascope.captures.inputs.opening import format_of, open_stream
 from kafkascope.captures.inputs.time_order import AHEAD_BYTES, NO_TIMES, TOLERANCE_NS
+from kafkascope.captures.packets.columns import first_late, times_of
 
 # Size of a part: some seconds of work, and few enough parts for a terabyte.
 SPLIT_BYTES: Final = 64 << 20
@@ -128,8 +129,6 @@ def index(
     name: str, open_: Opener, *, split_bytes: int = SPLIT_BYTES, block_bytes: int = BLOCK_BYTES
 ) -> Index:
     """Index a file. Raises `NotACapture` when it is none; damage is part of the index."""
-    from kafkascope.captures.packets.columns import first_late, times_of
-
     stream, head, inflated = open_stream(name, open_(name, 0))
     try:
         format_ = format_of(head, 0, name)
@@ -151,10 +150,10 @@ def index(
         for block in walk.blocks():
             format_ = block.format
             times = times_of(block)
-            first, last = int(times[0]), int(times.max())
+            first, last = times[0], max(times)
             out.first_ns = first if out.first_ns is None else out.first_ns
             out.last_ns = last if out.last_ns is None else max(last, out.last_ns)
-            format_.last_ns = int(times[-1])
+            format_.last_ns = times[-1]
             hidden = walk.gaps[0][-1].at if walk.gaps[0] else 0
             # Where a record was hidden by a longer one, the latter would not be whole.
             here = walk.before >= hidden and not inflated

@@ -99,10 +99,10 @@ def walk(
                 count = bisect_left(block.positions, end - block.base)
                 if count:
                     times = times_of(block)[:count]
-                    out.late |= int(lateness(times, out.last_ns).max()) > TOLERANCE_NS
-                    out.first_ns = int(times[0]) if out.first_ns is None else out.first_ns
-                    out.last_ns = max(out.last_ns, int(times.max()))
-                    out.final_ns = int(times[-1])
+                    out.late |= lateness(times, out.last_ns) > TOLERANCE_NS
+                    out.first_ns = times[0] if out.first_ns is None else out.first_ns
+                    out.last_ns = max(out.last_ns, max(times))
+                    out.final_ns = times[-1]
                     out.packets += count
                 if count < len(block.positions):
                     out.landed = block.base + block.positions[count]

@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final, Self
 
-from kafkascope.captures.packets.tcp import ACK, SYN, Segment, folded
+from kafkascope.captures.packets.tcp import ACK, SYN, Segment
 from kafkascope.captures.resumable import Dump, Resumable
 
 # Packets that are looked back. Copies follow within one batch of a network driver (64 packets).
@@ -105,16 +105,10 @@ PACKETS: Final = 256
 # Bytes of payload that are compared.
 LOOKED: Final = 16
 
-_BITS: Final = (1 << 64) - 1
-_TURNED_BACK: Final = pow(0xC2B2_AE3D_27D4_EB4F, -1, 1 << 64)
-
 
 def sign_of(segment: Segment) -> int:
     """Return the IP id of a segment, or its checksum where that is 0, out of its fingerprint."""
-    mixed = segment.copy - segment.length * 0x1656_67B1_9E37_79F9
-    mixed -= folded(segment.flow[:-4]) * 0x85EB_CA77_C2B2_AE63
-    mixed ^= ((segment.seq << 32 | segment.ack) * 0x9E37_79B9_7F4A_7C15) & _BITS
-    return ((mixed & _BITS) * _TURNED_BACK & _BITS) >> 16 & 0xFFFF
+    return segment.copy & 0xFFFF
 
 
 Key = tuple[int, int, int, int, bytes]

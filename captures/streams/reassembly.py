@@ -24,7 +24,6 @@ from kafkascope.captures.packets.tcp import (
     ACK,
     FIN,
     MASK,
-    QUIET_MASK,
     RST,
     SYN,
     Segment,
@@ -65,6 +64,7 @@ from kafkascope.captures.streams.delivery import (
     start_at_syn,
     translate,
 )
+from kafkascope.kernel.headers import QUIET_MASK
 from kafkascope.kernel.segments import DirectionState, acknowledge, passed
 
 

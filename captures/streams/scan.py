@@ -8,19 +8,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from functools import partial
-from itertools import compress
 from typing import TYPE_CHECKING, Any, Final
 
 from kafkascope.captures.model import Chunk, Piece, StreamEvent
+from kafkascope.captures.packets.columns import HeaderColumns, columns_of
 from kafkascope.captures.packets.ip import FRAGMENT
-from kafkascope.captures.packets.tcp import ACK, QUIET_MASK, Segment, segment_of
+from kafkascope.captures.packets.tcp import Segment, segment_of
 from kafkascope.captures.streams.delivery import PACKETS_AT_ONCE
 from kafkascope.kernel.segments import Packets, SegmentDelivery
 
 if TYPE_CHECKING:
     from kafkascope.captures.formats.records import Block
     from kafkascope.captures.model import Packet, Statistics
-    from kafkascope.captures.packets.columns import Columns
     from kafkascope.captures.streams.reassembly import Reassembler
     from kafkascope.captures.streams.shares import Share
     from kafkascope.kernel.segments import DirectionState
@@ -86,49 +85,40 @@ def scan(
     `skip` gets packets without a segment. With a `share` only events of its connections. `forced`:
     even where packet by packet is as fast.
     """
-    from kafkascope.captures.packets.columns import columns_of
-
     columns = columns_of(block)
     if columns is None:
         return None
-    plain = columns.tcp & (columns.flags & QUIET_MASK == ACK)
-    plain &= columns.payload + columns.length <= columns.start + columns.captured
-    count = len(plain)
-    if not forced and count - int(plain.sum()) > ODD_SHARE * count:
+    count = len(block.positions)
+    if not forced and count - sum(columns.plain) > ODD_SHARE * count:
         return None
-    other = (~columns.tcp).nonzero()[0].tolist()
-    others = [block.packet(index) for index in other]
+    others = [block.packet(index) for index in columns.others]
     reasons = list(map(segment_of, others))
     if any(isinstance(reason, Segment) or reason == FRAGMENT for reason in reasons):
         return None  # TCP behind headers that `columns` does not follow, or in parts: rare
     for packet, reason in zip(others, reasons, strict=True):
         skip(str(reason), packet)
     _count(columns, statistics)
-    block.format.last_ns = int(columns.time_ns[-1]) - block.shift_ns
+    block.format.last_ns = columns.last_ns - block.shift_ns
     if share is not None:
         share.keep_own(columns, block)
-    kept = columns.tcp.nonzero()[0]
-    mine = kept if len(kept) < count else slice(None)
     packets = Packets(
         bytes(block.buffer),
         block.file,
-        (kept + block.number).tolist(),
-        columns.time_ns[mine].tolist(),
-        columns.payload[mine].tolist(),
-        (columns.payload[mine] + block.base).tolist(),
-        columns.length[mine].tolist(),
-        columns.flows
-        if len(kept) == count
-        else list(compress(columns.flows, columns.tcp.tolist())),
-        columns.seq[mine].tolist(),
-        columns.ack[mine].tolist(),
-        columns.window[mine].tolist(),
-        plain[mine].tolist(),
+        columns.numbers,
+        columns.times,
+        columns.starts,
+        columns.places,
+        columns.lengths,
+        columns.flows,
+        columns.seqs,
+        columns.acks,
+        columns.windows,
+        columns.plain,
     )
-    marks = columns.copy[mine].tolist(), columns.interface[mine].tolist()
+    marks = columns.prints, columns.interfaces
 
     def segment(index: int) -> Segment:
-        found = segment_of(block.packet(int(kept[index])))
+        found = segment_of(block.packet(columns.numbers[index] - block.number))
         assert isinstance(found, Segment)
         return found
 
@@ -160,15 +150,11 @@ def events_of(
     reassembler.packets = last
 
 
-def _count(columns: Columns, statistics: Statistics) -> None:
-    times = columns.time_ns
+def _count(columns: HeaderColumns, statistics: Statistics) -> None:
     if statistics.first_ns is None:
-        statistics.first_ns = statistics.last_ns = int(times[0])
-    statistics.last_ns = max(statistics.last_ns or 0, int(times.max()))
-    statistics.captured_bytes += int(columns.captured.sum())
-    statistics.segments += int(columns.tcp.sum())
-    end = columns.start + columns.captured
-    cut = columns.tcp & (columns.length > 0) & (columns.payload + columns.length > end)
-    statistics.cut_packets += int(cut.sum())
-    # Whole frames whose headers inside announce more: a mirror cut these.
-    statistics.mirrored += int((cut & (columns.wire <= columns.captured)).sum())
+        statistics.first_ns = statistics.last_ns = columns.first_ns
+    statistics.last_ns = max(statistics.last_ns or 0, columns.latest_ns)
+    statistics.captured_bytes += columns.captured_bytes
+    statistics.segments += len(columns.numbers)
+    statistics.cut_packets += columns.cut
+    statistics.mirrored += columns.mirrored

@@ -8,16 +8,17 @@ reader reassembles its own alone: what time does to a connection, only its own p
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from functools import lru_cache
-from itertools import compress
+from itertools import pairwise
 from typing import TYPE_CHECKING, Final, NamedTuple
 from zlib import crc32
 
 from kafkascope.captures.errors import CutShort
 from kafkascope.captures.inputs.files import Source
 from kafkascope.captures.limits import LIMITS
+from kafkascope.captures.packets.columns import columns_of
 from kafkascope.captures.packets.tcp import ACK, SYN, Segment, endpoints, reverse, segment_of
 from kafkascope.captures.streams.copies import FirstPackets, may_be_translated
 from kafkascope.captures.streams.reassembly import Reassembler
@@ -25,7 +26,7 @@ from kafkascope.captures.streams.starts import Start, Starts
 
 if TYPE_CHECKING:
     from kafkascope.captures.formats.records import Block
-    from kafkascope.captures.packets.columns import Columns
+    from kafkascope.captures.packets.columns import HeaderColumns
 
 # Packets that tell which connections have much of the traffic.
 LOOKED_AT: Final = 20_000
@@ -99,42 +100,39 @@ class Share:
                 raise NeedsSingleProcess
             starts.send(flow, data)
 
-    def _begin_all(self, columns: Columns, block: Block) -> Counter[bytes]:
+    def _begin_all(self, columns: HeaderColumns, block: Block) -> Counter[bytes]:
         """Do the same for the packets of a block; return how many each flow has."""
-        import numpy as np
-
-        tcp, flows = columns.tcp, columns.flows
-        found = Counter(flows if tcp.all() else compress(flows, tcp.tolist()))
-        syn = tcp & ((columns.flags & SYN) > 0)
-        self._starts.expire(int(columns.time_ns[0]))
-        begun = {*self._starts, *compress(flows, syn.tolist())} & found.keys()
-        looked_at = syn
+        flows, syns = columns.flows, columns.options
+        found = Counter(flows)
+        self._starts.expire(columns.first_ns)
+        begun = {*self._starts, *(flows[at] for at in syns)} & found.keys()
+        looked_at: Iterable[int] = syns
         if begun:
             begun |= set(map(reverse, begun))
-            of_begun = np.fromiter(map(begun.__contains__, flows), np.bool_, len(flows))
-            looked_at = syn | of_begun & tcp & (columns.length > 0)
+            looked_at = [
+                at
+                for at, (flow, length) in enumerate(zip(flows, columns.lengths, strict=True))
+                if at in syns or (length and flow in begun)
+            ]
         answered: set[bytes] = set()
-        for at in looked_at.nonzero()[0].tolist():
+        for at in looked_at:
             flow = flows[at]
-            if syn[at]:
+            if at in syns:
                 answered -= {flow, reverse(flow)}
             elif flow in answered:
                 continue
-            segment = segment_of(block.packet(at))
+            segment = segment_of(block.packet(columns.numbers[at] - block.number))
             assert isinstance(segment, Segment)
             self._begin(segment)
-            if not syn[at] and self._starts.get(flow) is None:
+            if at not in syns and self._starts.get(flow) is None:
                 answered |= {flow, reverse(flow)}
         return found
 
-    def keep_own(self, columns: Columns, block: Block) -> None:
-        """Leave the packets of other readers out of `columns.tcp`. Raises `NeedsSingleProcess`."""
-        import numpy as np
-
+    def keep_own(self, columns: HeaderColumns, block: Block) -> None:
+        """Leave the packets of other readers out. Raises `NeedsSingleProcess`."""
         found = self._begin_all(columns, block)
-        own = {flow for flow, count in found.items() if self._owner(flow, count) == self.mine}
-        columns.tcp[:] &= np.fromiter(
-            map(own.__contains__, columns.flows), np.bool_, len(columns.flows)
+        columns.keep(
+            {flow for flow, count in found.items() if self._owner(flow, count) == self.mine}
         )
 
     def check(self, reassembler: Reassembler) -> None:
@@ -162,8 +160,6 @@ class _Beginning(NamedTuple):
 @lru_cache(1)
 def _beginning(*names: str) -> _Beginning:
     """Return what an input begins with; that of a file that changed costs no more than time."""
-    from kafkascope.captures.packets.columns import columns_of
-
     counts: Counter[bytes] = Counter()
     first = behind = 0
     twice = False
@@ -183,18 +179,15 @@ def _beginning(*names: str) -> _Beginning:
     return _Beginning(counts, len(counts) - first, behind, twice)
 
 
-def _has_translated(columns: Columns) -> bool:
+def _has_translated(columns: HeaderColumns) -> bool:
     """Return whether many packets of a block come with two pairs of addresses each."""
-    import numpy as np
-
-    data = columns.tcp & (columns.length > 0)
-    numbers = columns.seq[data] << np.uint64(32) | columns.ack[data]
-    flows = [flow for flow, has in zip(columns.flows, data.tolist(), strict=True) if has]
+    rows = zip(columns.seqs, columns.acks, columns.flows, columns.lengths, strict=True)
+    data = sorted((seq, ack, at, flow) for at, (seq, ack, flow, size) in enumerate(rows) if size)
     # Equal ones are neighbours in this order: no dictionary of all packets.
-    order = np.argsort(numbers, kind="stable")
-    same = (np.diff(numbers[order]) == 0).nonzero()[0]
-    found = sum(may_be_translated(flows[order[at]], flows[order[at + 1]]) for at in same.tolist())
-    return bool(SOME * found > len(flows))
+    found = sum(
+        one[:2] == two[:2] and may_be_translated(one[3], two[3]) for one, two in pairwise(data)
+    )
+    return SOME * found > len(data)
 
 
 def is_divisible(names: list[str], size: int) -> bool:

@@ -3,7 +3,6 @@ the packets of connections again, as they were captured."""
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Collection, Iterable, Iterator
 from itertools import islice
 from typing import TYPE_CHECKING, Final
@@ -19,16 +18,15 @@ from kafkascope.captures.packets.tcp import Segment, segment_of
 from kafkascope.captures.streams.delivery import PACKETS_AT_ONCE
 from kafkascope.captures.streams.reassembly import Reassembler
 from kafkascope.captures.streams.relayed import RelayedLegs
+from kafkascope.captures.streams.scan import scan
 
 if TYPE_CHECKING:
     from kafkascope.captures.streams.shares import Share
 
 Named = Callable[[Resolved], None]
 
-# Blocks with fewer packets are faster one by one: numpy's fixed cost is about 0.3 ms a block.
-MIN_PACKETS: Final = 48
-# Loading numpy takes 0.1 to 0.2 s, as long as this many packets one by one.
-NUMPY_PACKETS: Final = 10_000
+# Blocks with fewer packets, of live captures, are as fast one by one.
+MIN_PACKETS: Final = 8
 
 
 class Assembly:
@@ -75,9 +73,7 @@ class Assembly:
                 formats[block.file] = block.format
                 self._pass_names([block.format])
                 events = None
-                if self._in_bulk(block) if bulk is None else bulk:
-                    from kafkascope.captures.streams.scan import scan
-
+                if len(block.positions) >= MIN_PACKETS if bulk is None else bulk:
                     events = scan(
                         block,
                         self.reassembler,
@@ -113,17 +109,6 @@ class Assembly:
         if self.named is not None:
             for each in found:
                 self.named(each)
-
-    def _in_bulk(self, block: Block) -> bool:
-        """Whether numpy pays off for a block: loading it takes as long as some thousand packets."""
-        count = len(block.positions)
-        if count < MIN_PACKETS:
-            return False
-        if "numpy" in sys.modules or self.statistics.packets + count > NUMPY_PACKETS:
-            return True
-        # As many as the input holds if all are like these: 64 KB a packet, or 60 bytes.
-        size = abs(block.positions[-1] - block.positions[0])
-        return self.source.size * (count - 1) > NUMPY_PACKETS * size
 
     def _one_by_one(self, block: Block) -> Iterator[list[StreamEvent]]:
         """Yield the events of a block, read packet by packet."""

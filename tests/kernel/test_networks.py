@@ -7,7 +7,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Callable, Iterable, Iterator
-from functools import partial
+from functools import partialmethod
 from hashlib import blake2b
 from pathlib import Path
 
@@ -17,7 +17,6 @@ from kafkascope.analyzer.conversation.conversation import Conversation
 from kafkascope.analyzer.exchanges.offline import open_capture
 from kafkascope.captures.inputs import files
 from kafkascope.captures.inputs.keylogs import read_key_logs
-from kafkascope.captures.streams import scan
 from kafkascope.captures.streams.shares import NeedsSingleProcess
 from kafkascope.captures.streams.streams import Assembly
 from tests.analyzer.pipeline.kit import Apart, check_against_export, made
@@ -44,8 +43,7 @@ def cut(path: Path, bulk: bool, block_bytes: int) -> list[bytes]:
     """What is read in blocks of a size, packet by packet or all at once."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(files, "BLOCK_BYTES", block_bytes)
-        patch.setattr(Assembly, "_in_bulk", lambda self, block: bulk)
-        patch.setattr(scan, "scan", partial(scan.scan, forced=True))
+        patch.setattr(Assembly, "batches", partialmethod(Assembly.batches, bulk=bulk))
         return lines_of(path)
 
 

@@ -28,8 +28,9 @@ from kafkascope.captures.build import Composer
 from kafkascope.captures.formats.records import FileGap
 from kafkascope.captures.formats.write import PcapngWriter
 from kafkascope.captures.limits import LIMITS, CaptureLimits
-from kafkascope.captures.packets.tcp import ACK, fingerprint
+from kafkascope.captures.packets.tcp import ACK
 from kafkascope.dissectors.values import Uuid
+from kafkascope.kernel.headers import fingerprint
 from tests.kit.wire import BROKER, CLIENT, MS, START, beat, heartbeat, request, response
 
 A = Endpoint("10.0.0.1", 40000)
@@ -61,18 +62,21 @@ def segment(
 ) -> Segment:
     """A segment of the connection between A (direction 0) and B."""
     ident = next(_idents) if ident is None else ident
+    flow = flow or (BACK if direction else FLOW)
     return Segment(
         packet=number,
         time_ns=START_NS + int(ms * 1_000_000),
         file=0,
         at=1000 * number,
-        flow=flow or (BACK if direction else FLOW),
+        flow=flow,
         seq=seq & 0xFFFF_FFFF,
         ack=ack & 0xFFFF_FFFF,
         flags=flags,
         payload=payload,
         length=len(payload) if length is None else length,
-        copy=fingerprint(direction, seq, ack, ident, len(payload), flags),
+        copy=fingerprint(
+            flow or (BACK if direction else FLOW), seq, ack, ident, len(payload), flags
+        ),
         interface=interface,
     )
 

@@ -6,6 +6,7 @@ import json
 import math
 import struct
 import tracemalloc
+from functools import partialmethod
 from itertools import chain
 from pathlib import Path
 
@@ -94,7 +95,7 @@ def test_of_every_sample(path: Path) -> None:
 @pytest.fixture
 def in_bulk(monkeypatch: pytest.MonkeyPatch) -> None:
     """Small captures are read as large ones are."""
-    monkeypatch.setattr(Assembly, "_in_bulk", lambda self, block: True)
+    monkeypatch.setattr(Assembly, "batches", partialmethod(Assembly.batches, bulk=True))
 
 
 @pytest.mark.usefixtures("in_bulk")
