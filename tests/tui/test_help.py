@@ -72,7 +72,10 @@ def test_help_of_a_command_begins_with_a_verb_and_fits(words: tuple[str, ...]) -
     if command.context_settings.get("help_option_names") == []:
         return
     text = run(*words, "--help")
-    assert text.startswith(f"Usage: kafkascope {' '.join(words)}")
+    above = EVERY.get(words[:-1])
+    # The default command of a group has the words of the group.
+    typed = words[:-1] if getattr(above, "default", "") == words[-1] else words
+    assert text.startswith(f"Usage: kafkascope {' '.join(typed)} [OPTIONS]")
     for shown in (text, run(*words, "--help-all") if "--help-all" in text else ""):
         assert [each for each in shown.splitlines() if len(each) > WIDTH] == []
 
