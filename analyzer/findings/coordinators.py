@@ -123,8 +123,11 @@ def _stayed(client: Client, seen: Occurrences, view: DetectorInput) -> int:
     gone = any(line["gap_bytes"] or line["phase"] == "opaque" for line in lines)
     if view.is_broker(*client.key) or used or gone or not lines or seen.first is None:
         return 0
-    ends = (line["ended"] if line["end"] else view.last_ns for line in lines)
-    return max((end or 0 for end in ends), default=0) - seen.first[0]
+    # Not beyond the last exchange: of a part of a capture, the end of a connection may be all that
+    # there is of the time behind.
+    last = view.last_ns or 0
+    ends = (min(line["ended"], last) if line["end"] else last for line in lines)
+    return max(ends, default=0) - seen.first[0]
 
 
 @DetectorInput.once

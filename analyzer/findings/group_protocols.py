@@ -38,7 +38,7 @@ class UnreadableBytes(OccurrencesWithText):
     members: Names = whole(Names)
 
 
-class Refused(Occurrences):
+class RefusedMember(Occurrences):
     """Requests of a client that its group refused, and what the broker said."""
 
     messages: Names = whole(Names)
@@ -61,7 +61,7 @@ class GroupProtocols(Counts):
 
     offers = OccurrencesWithText.table(LIMITS.keys)
     """The assignors that each client offered with which a group took it."""
-    refused = Refused.table(LIMITS.keys)
+    refused = RefusedMember.table(LIMITS.keys)
     """By group, API, client."""
     outside = Occurrences.table(LIMITS.keys)
     """Commits that a group refused because they came from no member, by group and client."""
@@ -167,7 +167,7 @@ class GroupProtocols(Counts):
         yield from self._unread(view)
 
     def _misfit(
-        self, group: Any, api: str, who: ClientKey, refused: Refused, view: DetectorInput
+        self, group: Any, api: str, who: ClientKey, refused: RefusedMember, view: DetectorInput
     ) -> Finding:
         """Return the finding about a client that its group does not take."""
         client, name = view.client(*who), spelled(group)

@@ -124,7 +124,11 @@ def _down(there: AtBroker, outage: Outage, view: DetectorInput) -> Finding:
         elif unknown:
             # Clients that know another leader have no reason to come back. It may be down still.
             when = f"was down for {lasted} at least (no client tried again in {duration(rest)})"
-        elif controls and not _served(outage, broker, view):
+        elif (
+            controls
+            and end - outage.begin_ns > limit("outage.short")
+            and not _served(outage, broker, view)
+        ):
             severity = "warning"
     closed = f"closed {plural(len(outage.ended), 'connection')} and " if outage.ended else ""
     how = "did not answer" if outage.silent else "refused"

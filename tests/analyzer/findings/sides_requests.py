@@ -275,13 +275,16 @@ def uncoordinated(
 
 
 def unjoined(stays_ns: int, then: str = "ListGroups") -> dict[str, Finding]:
-    """A client that finds its coordinator, sends something, and stays so long."""
+    """A client that finds its coordinator, sends something, and stays so long; another goes on."""
     wire = Wire().client(request("FindCoordinator", 3, 1, key="g"))
     found_ns = wire.time_ns
     wire.broker(response("FindCoordinator", 3, 1))
     wire.client(request(then, 4, 2)).broker(response(then, 4, 2))
     wire.time_ns = wire.connection.last_ns = found_ns + stays_ns
-    return found([wire.close("client")], "group-unjoined")
+    other = Wire(number=1)
+    other.time_ns = wire.time_ns - MS
+    other.client(request("Metadata", 8, 1, "b")).broker(response("Metadata", 8, 1))
+    return found([wire.close("client"), other], "group-unjoined")
 
 
 def unknown_topic(count: int) -> bool:

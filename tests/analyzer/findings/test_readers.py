@@ -53,7 +53,7 @@ def test_who_is_stuck_on_a_codec_that_is_younger(codec: str, version: int, old: 
     finding = group.reported()["reader-stuck"]
     text = finding.text
     assert f"compressed with {codec}" in text
-    assert finding.advice.startswith("Install the codec")
+    assert finding.advice.startswith("Check whether the consumer has the codec")
     assert ("its Fetch is older than v10" in text) == (old and codec == "zstd")
 
 
