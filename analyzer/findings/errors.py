@@ -134,7 +134,7 @@ def _value(asked: dict[str, Any], field: str, topic: Any) -> str:
     return "" if value is None or value == DEFAULT else f"{field} {value:,}"
 
 
-def _said(seen: ErrorSeen) -> str:
+def _reasons(seen: ErrorSeen) -> str:
     """Return the values that were refused, and the first reason that the broker gave."""
     values = sorted(filter(None, seen.values))
     given = f" ({listed(values, 2)})" if values else ""
@@ -167,7 +167,7 @@ def _seen(
     yield view.finding(
         "error-storm" if storm else "error-broken" if code in BROKEN else "error-seen",
         f"{plural(seen.count, f'{api} response')} to {client}{about} returned "
-        f"{error}{often}{again}{_said(seen)}",
+        f"{error}{often}{again}{_reasons(seen)}",
         all_of(api_is(api), f"error == {code}", view.of_topic(topic)),
         seen,
         client=client,

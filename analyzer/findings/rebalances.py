@@ -191,7 +191,7 @@ def _evicted(story: Story, view: DetectorInput) -> Iterator[Finding]:
     found = [(each, silent) for each, silent in found if silent >= _session_ns(each)]
     if not found or told:
         return
-    late = _told_to_rejoin(view, story)
+    late = _rejoin_times(view, story)
     silences = (
         f"{m.label} did not rejoin for {duration(late[m.id])} after "
         f"REBALANCE_IN_PROGRESS and {m.text}"
@@ -214,7 +214,7 @@ def _evicted(story: Story, view: DetectorInput) -> Iterator[Finding]:
     )
 
 
-def _told_to_rejoin(view: DetectorInput, story: Story) -> dict[str, int]:
+def _rejoin_times(view: DetectorInput, story: Story) -> dict[str, int]:
     """Return, by member, how long its heartbeats were answered with REBALANCE_IN_PROGRESS until it
     was evicted: sarama sends heartbeats while the handler of a partition still runs."""
     begun: dict[str, int] = {}

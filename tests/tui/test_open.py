@@ -26,6 +26,8 @@ def test_every_tab_gets_the_options_that_all_were_given(
     Path("x.avsc").write_text('"string"')
     words = ["-Y", "api == Fetch", "-d", "tcp.port==9093,kafka", "--keylog", "a.keys"]
     words += ["--keylog", "env", "-t", "u", "--legs", "both", "--plain"]
+    Path("a").mkdir()
+    Path("b").mkdir()
     words += ["--schemas", "a", "--schemas", "b", "--schema", "t:key=x.avsc", "--no-schemas"]
     words += ["--registry", "http://localhost:8081", "--registry-ca", "ca.pem"]
     given = open_.make_context("open", [*words, "x.pcap"]).params

@@ -271,7 +271,7 @@ def test_proxies_are_found_by_pid_path_or_because_there_is_one(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path))
-    with pytest.raises(NoProxy, match="no running proxy"):
+    with pytest.raises(NoProxy, match="no proxy of yours is running"):
         find()
     command = [
         sys.executable,
