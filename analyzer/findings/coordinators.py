@@ -19,7 +19,6 @@ from kafkascope.analyzer.findings.view import (
     Exchange,
     Finding,
     Row,
-    client_key,
 )
 from kafkascope.analyzer.findings.words import duration, listed, plural, spelled
 from kafkascope.analyzer.identity import ClientKey, client_of
@@ -119,7 +118,7 @@ def _stayed(client: Client, seen: Occurrences, view: DetectorInput) -> int:
     """Return how long a client stayed connected behind the first response with its coordinator;
     0 where it did something there, or reads without it, or the capture may lack that."""
     used = _used(view).get(client.key, set())
-    lines = [line for line in view.lines if client_key(line) == client.key]
+    lines = view.lines_of.get(client.key, [])
     gone = any(line["gap_bytes"] or line["phase"] == "opaque" for line in lines)
     if view.is_broker(*client.key) or used or gone or not lines or seen.first is None:
         return 0

@@ -18,7 +18,6 @@ from kafkascope.analyzer.findings.words import Spelled, duration, listed, plural
 from kafkascope.analyzer.merging.tables import by_key
 from kafkascope.analyzer.statistics.groups.causes import DID_NOT_REJOIN, pace_ns
 from kafkascope.analyzer.statistics.groups.model import Member, Rebalance, Story
-from kafkascope.analyzer.statistics.model import Line
 
 QUIET: Final = frozenset({"formed", "joined", "left", "handover", "unknown"})
 """What happens when members are started and stopped on purpose."""
@@ -104,7 +103,7 @@ def _died(story: Story, view: DetectorInput) -> bool:
     """Return whether the clients of all members that timed out had ended their connections before:
     the system does so when a process ends, and not when it is slow or stopped."""
     _, joined = _places(view, story.group)
-    closed = {line["client_address"]: line["ended"] for line in view.lines if _by_client(line)}
+    closed = _closed(view)
     gone = [member for member in story.members if member.state == "expired"]
     return bool(gone) and all(
         (ended := closed.get(place)) is not None
@@ -114,8 +113,14 @@ def _died(story: Story, view: DetectorInput) -> bool:
     )
 
 
-def _by_client(line: Line) -> bool:
-    return str(line["end"]).startswith("client")
+@DetectorInput.once
+def _closed(view: DetectorInput) -> dict[str, int]:
+    """Return when clients ended their connections, by address."""
+    return {
+        line["client_address"]: line["ended"]
+        for line in view.lines
+        if str(line["end"]).startswith("client")
+    }
 
 
 def _fenced(story: Story, view: DetectorInput) -> Iterator[Finding]:

@@ -241,11 +241,8 @@ def _reset_at_first(client: Client, broker: str, view: DetectorInput) -> int:
     """Count the connections of a client that a broker reset at their first request, while it served
     others: it answers its versions, so that it is not the request. Brokers that limit the rate of
     new connections (KIP-612) do so when a client does not wait for as long as they delay it."""
-    lines = [
-        line
-        for line in view.lines
-        if client_key(line) == client.key and line["broker_address"] == broker
-    ]
+    known = view.lines_of.get(client.key, ())
+    lines = [line for line in known if line["broker_address"] == broker]
     if not any(line["requests"] > line["unanswered"] for line in lines):
         return 0
     return sum(

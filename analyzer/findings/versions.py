@@ -110,7 +110,7 @@ def _controllers(usage: Usage, view: DetectorInput) -> list[Finding]:
     if not usage.offered or "Metadata" in usage.offered or usage.works:
         return []
     client = view.client(*usage.identity.key)
-    lines = [line for line in view.lines if client_key(line) == client.key]
+    lines = view.lines_of.get(client.key, [])
     brokers = brokers_in(lines)
     # A broker looks for the active controller with its first request.
     if not all((line["life"] or 0) >= SECOND or line["end"] for line in lines):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from functools import cached_property, wraps
 from itertools import islice
@@ -227,9 +226,10 @@ class DetectorInput:
         )
 
     @cached_property
-    def connections(self) -> Counter[ClientKey]:
-        """How many connections each client used."""
-        return Counter(map(client_key, self.lines))
+    def lines_of(self) -> dict[ClientKey, list[Line]]:
+        """The connections that each client used: a scan of all lines for each client would take
+        their product."""
+        return by_key((client_key(line), line) for line in self.lines)
 
     # --- words
 
