@@ -12,7 +12,7 @@ from kafkascope.analyzer.findings.filters import all_of, among
 from kafkascope.analyzer.findings.framing import is_damaged, swallowed
 from kafkascope.analyzer.findings.limits import LIMITS
 from kafkascope.analyzer.findings.rules import MS, limit
-from kafkascope.analyzer.findings.versions import offered, offers
+from kafkascope.analyzer.findings.versions import offered, offers_by_api
 from kafkascope.analyzer.findings.view import Client, Counts, DetectorInput, Exchange, Finding, Row
 from kafkascope.analyzer.findings.words import duration, listed, plural
 from kafkascope.analyzer.identity import client_of
@@ -143,8 +143,8 @@ def _offers_record_batches(view: DetectorInput, client: Client, api: str) -> boo
     offer = offered(view, *client.key, api)
     if offer is not None:
         return offer.last >= least
-    known = [each.last for (*_, name), each in offers(view).items() if name == api]
-    return not known or max(known) >= least
+    known = offers_by_api(view).get(api, ())
+    return not known or max(each.last for each in known) >= least
 
 
 def _with_batches(api: Any, version: str) -> str:

@@ -3,9 +3,8 @@ join."""
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Iterator
-from typing import Any, Final
+from typing import Final
 
 from kafkascope.analyzer.findings.counting import Names, Occurrences, most, whole
 from kafkascope.analyzer.findings.filters import quoted
@@ -94,7 +93,7 @@ class Coordinators(Counts):
             for (kind, key), seen in self.missing.items()
             if seen.count >= limit("coordinator.count")
             and (seen.found_ns or 0) < (seen.last_ns or 0)
-            and _lasted(seen) >= limit("coordinator.span")
+            and seen.span_ns >= limit("coordinator.span")
         )
         for kind, found in sorted(lacking.items()):
             entity, topic, one, several = KINDS[kind]
@@ -105,7 +104,7 @@ class Coordinators(Counts):
             yield view.finding(
                 "coordinator-missing",
                 f"{verb} no coordinator: {plural(seen.count, 'FindCoordinator response')} to "
-                f"{listed(clients)} within {duration(max(_lasted(each) for _, each in found))} "
+                f"{listed(clients)} within {duration(max(each.span_ns for _, each in found))} "
                 f"returned COORDINATOR_NOT_AVAILABLE; {topic} does not exist, or has no leader",
                 f"api == FindCoordinator and error == {NOT_AVAILABLE}",
                 seen,
@@ -117,10 +116,10 @@ class Coordinators(Counts):
 def _stayed(client: Client, seen: Occurrences, view: DetectorInput) -> int:
     """Return how long a client stayed connected behind the first response with its coordinator;
     0 where it did something there, or reads without it, or the capture may lack that."""
-    used = _used(view).get(client.key, set())
     lines = view.lines_of.get(client.key, [])
     gone = any(line["gap_bytes"] or line["phase"] == "opaque" for line in lines)
-    if view.is_broker(*client.key) or used or gone or not lines or seen.first is None:
+    known = view.is_broker(*client.key) or client.key in _active(view)
+    if known or gone or not lines or seen.first is None:
         return 0
     # Not beyond the last exchange: of a part of a capture, the end of a connection may be all that
     # there is of the time behind.
@@ -130,14 +129,13 @@ def _stayed(client: Client, seen: Occurrences, view: DetectorInput) -> int:
 
 
 @DetectorInput.once
-def _used(view: DetectorInput) -> dict[ClientKey, set[str]]:
-    """Return the requests to coordinators of groups, and fetches, of each client."""
-    found: dict[ClientKey, set[str]] = defaultdict(set)
-    for key, _ in view.base.apis.grouped(("api", "client_id", "host")):
-        api = str(key["api"])
-        if api in READS or (api in SERVED and api != "FindCoordinator"):
-            found[(str(key["client_id"] or ""), str(key["host"]))].add(api)
-    return found
+def _active(view: DetectorInput) -> set[ClientKey]:
+    """Return the clients that sent requests to coordinators of groups, or fetches."""
+    return {
+        (str(key["client_id"] or ""), str(key["host"]))
+        for key, _ in view.base.apis.grouped(("api", "client_id", "host"))
+        if key["api"] in READS or (key["api"] in SERVED and key["api"] != "FindCoordinator")
+    }
 
 
 def _offers(client: Client, view: DetectorInput) -> str:
@@ -149,8 +147,3 @@ def _offers(client: Client, view: DetectorInput) -> str:
     lack = [api for api, span in spans.items() if span is None]
     parts = [listed(have, len(spans)) if have else "", f"no {listed(lack)}" if lack else ""]
     return f"; the brokers offer {' and '.join(filter(None, parts))}"
-
-
-def _lasted(seen: Occurrences) -> int:
-    first: Any = seen.first
-    return (seen.last_ns or 0) - (first[0] if first else 0)

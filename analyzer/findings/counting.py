@@ -50,6 +50,11 @@ class Occurrences(KeyedMeasures):
     """(time, number of the exchange)"""
     last_ns: int | None = most()
 
+    @property
+    def span_ns(self) -> int:
+        """Time from the first to the last; 0 where nothing was seen."""
+        return (self.last_ns or 0) - (self.first or (0, 0))[0]
+
     def see(self, row: Row, **values: Any) -> None:
         """Count an exchange, with values of other fields: `Names` get one more."""
         self.see_at(row.time_ns, row.number)

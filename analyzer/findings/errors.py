@@ -159,7 +159,7 @@ def _seen(
         return
     error, help_ = error_name(code), help_of(code)
     about = f" for topic {view.topic(topic)}" if topic else ""
-    span = duration((seen.last_ns or 0) - (first or 0))
+    span = duration(seen.span_ns)
     often = f" within {span} ({rate:.0f} per second)" if storm else ""
     retry = ERRORS[code].retriable if code in ERRORS else False
     again = "; the error is not retriable" if storm and not retry else ""

@@ -306,9 +306,8 @@ def _rates(
     first_ns, last_ns = traffic.first_ns, traffic.last_ns
     rate = per_second(traffic.count, first_ns, last_ns) or 0
     common: dict[str, Any] = {"span": (first_ns, last_ns), "client": client}
-    spare = (
-        traffic.count - needed - limit("metadata.starting") * len(view.lines_of.get(client.key, ()))
-    )
+    connections = len(view.lines_of.get(client.key, ()))
+    spare = traffic.count - needed - limit("metadata.starting") * connections
     lookup = api in LOOKUPS and spare >= limit("metadata.count")
     if lookup and rate >= limit("metadata.rate"):
         span = duration((last_ns or 0) - (first_ns or 0))

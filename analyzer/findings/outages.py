@@ -107,7 +107,9 @@ def _down(there: AtBroker, outage: Outage, view: DetectorInput) -> Finding:
     groups = {group for client in hit for group in _groups_of(view).get(client, ())}
     node = node_at(broker, view)
     controls = broker in _controllers(view)
-    kind = "ZooKeeper" if there.zookeeper else "Controller" if controls else "Broker"
+    kind, case = ("Controller", "controller") if controls else ("Broker", "")
+    if there.zookeeper:
+        kind, case = "ZooKeeper", "zookeeper"
     name = f"{kind} {spelled(broker)}"
     name += f" (node {node})" if node is not None else ""
     absent = not outage.seen and broker not in gone_addresses(view)
@@ -144,13 +146,7 @@ def _down(there: AtBroker, outage: Outage, view: DetectorInput) -> Finding:
         count=len(outage.failed),
         span=(outage.begin_ns, end),
         severity=severity,
-        case="zookeeper"
-        if there.zookeeper
-        else "absent"
-        if absent
-        else "controller"
-        if controls
-        else "",
+        case="absent" if absent and not there.zookeeper else case,
         connects=connects if len(connects) <= LIMITS.copied_chars else f'broker == "{broker}"',
         about={
             "node": () if node is None else str(node),

@@ -61,7 +61,7 @@ class Starvation(Counts):
         reads = view.base.delivery.reads
         for (*who, topic, number, offset), starved in self.starved.items():
             client = view.client(*who)
-            span = (starved.last_ns or 0) - (starved.first or (0, 0))[0]
+            span = starved.span_ns
             if starved.count < limit("starved.fetches") or span < limit("starved.time"):
                 continue
             mine = reads.get((topic, number, *client.key))

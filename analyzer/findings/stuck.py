@@ -144,7 +144,7 @@ def _ungrouped(
     offset = fetches[0].about["from"]
     behind = (reads.end[1] if reads.end is not None else -1) - offset
     waits = f"; {plural(behind, 'record')} behind it" if behind > 0 else ""
-    span = (seen.last_ns or 0) - (seen.first or (0, 0))[0]
+    span = seen.span_ns
     return view.finding(
         "reader-stuck",
         f"{client} is stuck at offset {offset:,} of {topic}-{number}: fetched {seen.count} times "

@@ -49,7 +49,6 @@ class Lost(Occurrences):
     """Of a client, an API, and a way to end."""
 
     connections: Names = whole(Names)
-    last_begin_ns: int | None = most()
     oldest: int | None = most()
     """Longest time from a request to the end of its connection."""
 
@@ -103,7 +102,7 @@ class Unanswered(Counts):
                 lost = self.lost[(*client_of(row), row.api, row.broker_address, row.reason)]
                 lost.see(row)
                 lost.connections.add(row.connection)
-                lost.take(oldest=max(0, age), last_begin_ns=row.time_ns)
+                lost.take(oldest=max(0, age))
         elif row.state == "no-reply" and row.api == "Produce":
             seen = self.unacknowledged[(row.connection,)]
             seen.see(row, last=(row.time_ns, row.number, row.request_bytes or 0))
@@ -125,7 +124,7 @@ class Unanswered(Counts):
 
     def _is_muted(self, lost: Lost) -> bool:
         """Return whether a request was sent to a broker that did not read from the connection."""
-        begin_ns = lost.last_begin_ns or 0
+        begin_ns = lost.last_ns or 0
         ends = (self.muted.get((connection,)) for connection in lost.connections)
         return any(end is not None and (end.until_ns or 0) > begin_ns for end in ends)
 

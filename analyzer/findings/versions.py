@@ -131,7 +131,7 @@ def _controllers(usage: Usage, view: DetectorInput) -> list[Finding]:
 
 def _stopped(usage: Usage, view: DetectorInput) -> Iterator[Finding]:
     count, api, why = usage.stopped, "ApiVersions", "a version that it lacks) or its login"
-    if not count and any(each.first >= FETCH_OF_4 for each in _fetches(view)):
+    if not count and any(each.first >= FETCH_OF_4 for each in offers_by_api(view).get("Fetch", ())):
         # Clients from before ApiVersions look up topics first, which brokers of 4.x still answer.
         count, api, why = usage.looked_up, "Metadata", "a version that it lacks)"
     if not count:
@@ -343,9 +343,9 @@ def offered(view: DetectorInput, client_id: Any, host: Any, api: Any) -> Offer |
 
 
 @DetectorInput.once
-def _fetches(view: DetectorInput) -> list[Offer]:
-    """Return what brokers offered for Fetch to anybody."""
-    return [offer for (_, _, api), offer in offers(view).items() if api == "Fetch"]
+def offers_by_api(view: DetectorInput) -> dict[str, list[Offer]]:
+    """Return what brokers offered to any client."""
+    return by_key((api, offer) for (_, _, api), offer in offers(view).items())
 
 
 @DetectorInput.once
