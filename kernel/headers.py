@@ -84,19 +84,12 @@ def fingerprint(flow: bytes, seq: i64, ack: i64, sign: i64, length: i64, flags: 
 class RecordLayout:
     """How the records of a file are laid out, and what stands in front of IP headers."""
 
-    def __init__(
-        self,
-        blocks: bool,
-        big: bool,
-        skip: int,
-        unit_ns: int,
-        latest_ns: int,
-        tunnels: int,
-    ) -> None:
+    def __init__(self, blocks: bool, skip: int, unit_ns: int, latest_ns: int, tunnels: int) -> None:
         """`blocks`: of pcapng, with a tick count; else of pcap, with seconds and fractions of
         `unit_ns`. `skip`: bytes of a record's header. `latest_ns`: no time is behind it."""
         self.blocks: bool = blocks
-        self.big: bool = big
+        self.big: bool = False
+        """Big-endian: a section has its own byte order."""
         self.skip: i64 = skip
         self.unit_ns: i64 = unit_ns
         self.latest_ns: i64 = latest_ns
@@ -151,7 +144,10 @@ LISTS: Final = (
 class HeaderColumns:
     """Packets with TCP in their order, one entry in each list."""
 
-    def __init__(self) -> None:
+    def __init__(self, data: bytes, file: int) -> None:
+        self.data = data
+        """Where their payloads are."""
+        self.file: i64 = file
         self.numbers: list[int] = []
         """Of the packets in the capture."""
         self.times: list[int] = []
@@ -203,14 +199,20 @@ class HeaderColumns:
 
 
 def read(
-    data: bytes, positions: list[int], layout: RecordLayout, shift_: int, number_: int, base_: int
+    data: bytes,
+    file: int,
+    positions: list[int],
+    layout: RecordLayout,
+    shift_: int,
+    number_: int,
+    base_: int,
 ) -> HeaderColumns | None:
     """Return the headers of the records at some positions; None where a time is odd. `shift_`: to
     add to times; `number_`: of the first packet; `base_`: offset of the data in the file."""
     shift: i64 = shift_
     number: i64 = number_
     base: i64 = base_
-    out = HeaderColumns()
+    out = HeaderColumns(data, file)
     blocks, big, skip, first = layout.blocks, layout.big, layout.skip, layout.first
     sizes_at: i64 = 20 if blocks else 8
     interface: i64 = -1

@@ -13,6 +13,7 @@ from typing import Any, Final
 
 from mypy_extensions import i64
 
+from kafkascope.kernel.headers import HeaderColumns
 from kafkascope.kernel.pairs import Reader
 from kafkascope.kernel.path import MASK, Path
 
@@ -161,46 +162,11 @@ def acknowledge(direction: DirectionState, ack: i64) -> None:
     direction.ack = ack
 
 
-class Packets:
-    """Packets with TCP in their order, one entry in each list."""
-
-    def __init__(
-        self,
-        data: bytes,
-        file: i64,
-        numbers: list[int],
-        times: list[int],
-        starts: list[int],
-        places: list[int],
-        lengths: list[int],
-        flows: list[bytes],
-        seqs: list[int],
-        acks: list[int],
-        windows: list[int],
-        plain: list[bool],
-    ) -> None:
-        self.data = data
-        self.file: i64 = file
-        self.numbers = numbers
-        self.times = times
-        self.starts = starts
-        """Of the payload in `data`."""
-        self.places = places
-        """Of the payload in the file."""
-        self.lengths = lengths
-        self.flows = flows
-        self.seqs = seqs
-        self.acks = acks
-        self.windows = windows
-        self.plain = plain
-        """Whether a packet may be of the one case."""
-
-
 class SegmentDelivery:
     """What goes from packets to events, of which few are made at a time."""
 
     def __init__(
-        self, packets: Packets, directions: dict[bytes, DirectionState], host: Any
+        self, packets: HeaderColumns, directions: dict[bytes, DirectionState], host: Any
     ) -> None:
         """`directions`: by flow. `host` makes chunks, and looks at packets closely."""
         self.packets = packets

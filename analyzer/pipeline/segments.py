@@ -39,7 +39,6 @@ from kafkascope.captures.parts.split import Split, read_split
 from kafkascope.captures.streams import scan as streams_scan
 from kafkascope.captures.streams.reassembly import Reassembler
 from kafkascope.kernel.headers import ACK, QUIET_MASK
-from kafkascope.kernel.segments import Packets
 
 SCHEMA: Final = pa.schema(
     [
@@ -301,22 +300,14 @@ def events_of(row: SegmentRow, reassembler: Reassembler) -> list[StreamEvent]:
             made.extend(segments_of(row))
         return made[index]
 
-    packets = Packets(
-        bytes(row.payload),
-        int(array["file"][0]),
-        array["packet"].tolist(),
-        array["time_ns"].tolist(),
-        (ends - array["captured"]).tolist(),
-        array["at"].tolist(),
-        array["length"].tolist(),
-        [flows[number] for number in array["flow"].tolist()],
-        array["seq"].tolist(),
-        array["ack"].tolist(),
-        array["window"].tolist(),
-        plain.tolist(),
-    )
-    marks = array["copy"].tolist(), array["interface"].tolist()
-    scanned = streams_scan.events_of(packets, marks, reassembler, segment, packets.numbers[-1])
+    packets = HeaderColumns(bytes(row.payload), int(array["file"][0]))
+    packets.numbers, packets.times = array["packet"].tolist(), array["time_ns"].tolist()
+    packets.starts, packets.places = (ends - array["captured"]).tolist(), array["at"].tolist()
+    packets.lengths, packets.windows = array["length"].tolist(), array["window"].tolist()
+    packets.seqs, packets.acks = array["seq"].tolist(), array["ack"].tolist()
+    packets.prints, packets.interfaces = array["copy"].tolist(), array["interface"].tolist()
+    packets.flows, packets.plain = [flows[n] for n in array["flow"].tolist()], plain.tolist()
+    scanned = streams_scan.events_of(packets, reassembler, segment, packets.numbers[-1])
     return [event for events in scanned for event in events]
 
 

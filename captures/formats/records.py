@@ -10,6 +10,7 @@ from kafkascope.captures.errors import CutShort
 from kafkascope.captures.formats.remarks import Remark
 from kafkascope.captures.limits import LIMITS
 from kafkascope.captures.model import Packet, Resolved
+from kafkascope.kernel.headers import RecordLayout
 
 # Bytes that are searched at once for where records go on: several of the largest usual ones.
 WINDOW: Final = 1 << 20
@@ -109,6 +110,8 @@ class Format(Protocol):
     them."""
     last_ns: int = 0
     """Time of the last record read; simple packet blocks have none of their own."""
+    layout: RecordLayout | None = None
+    """How the kernel reads the headers of its packets: see `packets.columns`."""
 
     def __init__(self, interfaces: list[Interface]) -> None:
         self.interfaces, self.secrets = interfaces, []

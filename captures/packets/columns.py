@@ -22,7 +22,7 @@ from kafkascope.kernel.headers import (
 )
 
 if TYPE_CHECKING:
-    from kafkascope.captures.formats.records import Block, Format
+    from kafkascope.captures.formats.records import Block
 
 __all__ = ["HeaderColumns", "columns_of", "first_late", "lateness", "times_of"]
 
@@ -39,21 +39,21 @@ _LINKS: Final = {
 
 
 def _layout(block: Block) -> RecordLayout | None:
-    """Return how the records of a block are laid out; None for old blocks and text."""
-    format_: Format = block.format
+    """Return how the records of a block are laid out; None for old blocks and text. The format
+    keeps it, for a file may have thousands of interfaces."""
+    format_ = block.format
     if not format_.uniform or abs(block.shift_ns) >= MOST_SHIFT_NS:
         return None
-    if isinstance(format_, Pcap):
-        own = False, format_.order == ">", format_.skip, format_.unit_ns
-    elif isinstance(format_, Pcapng):
-        own = True, format_.order == ">", 28, 0
-    else:
+    if not isinstance(format_, Pcap | Pcapng):
         return None
-    layout = RecordLayout(*own, LIMITS.time_ns, LIMITS.tunnels)
-    layout.tags, layout.vxlan = VLAN_TAGS, VXLAN_PORTS
-    if isinstance(format_, Pcapng):
-        layout.first = format_.first
-    for each in format_.interfaces:
+    layout = format_.layout
+    if layout is None:
+        own = (False, format_.skip, format_.unit_ns) if isinstance(format_, Pcap) else (True, 28, 0)
+        layout = format_.layout = RecordLayout(*own, LIMITS.time_ns, LIMITS.tunnels)
+        layout.tags, layout.vxlan = VLAN_TAGS, VXLAN_PORTS
+    layout.big = format_.order == ">"
+    layout.first = format_.first if isinstance(format_, Pcapng) else 0
+    for each in format_.interfaces[len(layout.types) :]:
         type_at, head, mark = _LINKS.get(each.link_type, (UNKNOWN_LINK, 0, 0))
         layout.types.append(type_at)
         layout.heads.append(head)
@@ -73,7 +73,7 @@ def columns_of(block: Block) -> HeaderColumns | None:
     if layout is None:
         return None
     place = block.shift_ns, block.number, block.base
-    return read(bytes(block.buffer), block.positions, layout, *place)
+    return read(bytes(block.buffer), block.file, block.positions, layout, *place)
 
 
 def times_of(block: Block) -> list[int]:

@@ -15,7 +15,7 @@ from kafkascope.captures.packets.columns import HeaderColumns, columns_of
 from kafkascope.captures.packets.ip import FRAGMENT
 from kafkascope.captures.packets.tcp import Segment, segment_of
 from kafkascope.captures.streams.delivery import PACKETS_AT_ONCE
-from kafkascope.kernel.segments import Packets, SegmentDelivery
+from kafkascope.kernel.segments import SegmentDelivery
 
 if TYPE_CHECKING:
     from kafkascope.captures.formats.records import Block
@@ -101,42 +101,25 @@ def scan(
     block.format.last_ns = columns.last_ns - block.shift_ns
     if share is not None:
         share.keep_own(columns, block)
-    packets = Packets(
-        bytes(block.buffer),
-        block.file,
-        columns.numbers,
-        columns.times,
-        columns.starts,
-        columns.places,
-        columns.lengths,
-        columns.flows,
-        columns.seqs,
-        columns.acks,
-        columns.windows,
-        columns.plain,
-    )
-    marks = columns.prints, columns.interfaces
 
     def segment(index: int) -> Segment:
         found = segment_of(block.packet(columns.numbers[index] - block.number))
         assert isinstance(found, Segment)
         return found
 
-    return events_of(packets, marks, reassembler, segment, block.number + count - 1)
+    return events_of(columns, reassembler, segment, block.number + count - 1)
 
 
 def events_of(
-    packets: Packets,
-    marks: tuple[list[int], list[int]],
+    packets: HeaderColumns,
     reassembler: Reassembler,
     segment: Callable[[int], Segment],
     last: int,
 ) -> Iterator[list[StreamEvent]]:
-    """Yield the events of packets, of few at a time. `marks`: what tells their copies, fingerprints
-    and interfaces; `segment` makes the one at an index; `last`: number of the last packet, which
-    may have no TCP."""
-    numbers, (prints, interfaces) = packets.numbers, marks
-    copies = reassembler.copies.seen_all(prints, packets.times, interfaces, numbers)
+    """Yield the events of packets, of few at a time. `segment` makes the one at an index; `last`:
+    number of the last packet, which may have no TCP."""
+    numbers, prints = packets.numbers, packets.prints
+    copies = reassembler.copies.seen_all(prints, packets.times, packets.interfaces, numbers)
     copied = {at for at, copy in enumerate(copies or ()) if copy}
     for at in copied:
         packets.plain[at] = False
