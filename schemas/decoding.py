@@ -14,6 +14,7 @@ from kafkascope.schemas.framing import (
     likely,
     message_index,
     message_name,
+    message_position,
     plausible,
     unpacked,
     worth,
@@ -297,7 +298,10 @@ def shifted(piece: Piece, by: int) -> Piece:
 
 
 def _type_of(each: Candidate) -> tuple[Selector, int]:
-    """Read which message of a Protobuf file follows: in the framing's form, else in the other."""
+    """Read which message of a Protobuf file follows: in the framing's form, else in the other of
+    those that begin alike."""
+    if each.typed == "position":
+        return message_position(each.data)
     ways = (message_index, message_name) if each.typed == "index" else (message_name, message_index)
     first, other = ways
     try:

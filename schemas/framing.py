@@ -18,7 +18,7 @@ from kafkascope.schemas.model import Namespace, PayloadError, SchemaKey, Selecto
 Side = Literal["key", "value"]
 Headers: TypeAlias = Sequence[tuple[str, bytes | None]]
 """Names and values of the headers of a record."""
-Typed: TypeAlias = 'Literal["", "index", "name"]'
+Typed: TypeAlias = 'Literal["", "index", "name", "position"]'
 
 MOST_IDS: Final = 1 << 31
 # Registries count from 1; larger numbers after a byte 0 are more likely other data.
@@ -42,7 +42,8 @@ class Candidate(NamedTuple):
     certain: bool
     """Whether the framing proves it: a header, or a form that nothing else has."""
     typed: Typed = ""
-    """What precedes a Protobuf message in `data`: indexes (Confluent) or its name (Apicurio)."""
+    """What precedes a Protobuf message in `data`: indexes (Confluent), its name (Apicurio), or its
+    position among the sorted names of all messages (AWS Glue)."""
     selector: Selector = None
     json: bool = False
     """Whether Avro is written as JSON."""
@@ -188,7 +189,7 @@ def _glue(data: bytes) -> list[Candidate]:
             return []
         if not inflater.eof and not inflater.unconsumed_tail:
             return []  # cut off
-    return [Candidate(key, payload, 18, False, "index", packed=packed)]
+    return [Candidate(key, payload, 18, False, "position", packed=packed)]
 
 
 def unpacked(each: Candidate) -> Candidate:
@@ -268,6 +269,11 @@ def message_name(data: bytes) -> tuple[str, int]:
     except UnicodeDecodeError:
         text = "the message type name is not text"
         raise misfit(text, at) from None
+
+
+def message_position(data: bytes) -> tuple[int, int]:
+    """Read AWS Glue's position of a message; return it with the offset after it."""
+    return _varint(data, 0)
 
 
 def _varint(data: bytes, at: int) -> tuple[int, int]:

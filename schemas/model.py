@@ -203,8 +203,9 @@ class Codec(Protocol):
         """Return the pieces of a payload with their bytes, as far as it can be read."""
 
 
-Selector: TypeAlias = "tuple[int, ...] | str | None"
-"""Which message of a Protobuf file: indexes, a full or simple name; None for the first."""
+Selector: TypeAlias = "tuple[int, ...] | int | str | None"
+"""Which message of a Protobuf file: indexes, the position among the sorted names of all messages, a
+full or simple name; None for the first."""
 
 
 class Compiled(Protocol):

@@ -48,12 +48,15 @@ class CompiledProtobuf:
         self._depth = 0
 
     def codec(self, which: Selector = None) -> MessageCodec:
-        """Return what decodes a message: by its indexes, full or simple name; None is the first.
+        """Return what decodes a message: by its indexes, position, full or simple name; None is the
+        first.
 
         `PayloadError` with reason `does-not-fit` where there is none such.
         """
         if isinstance(which, str):
             return self._codec(self._named(which))
+        if isinstance(which, int):
+            return self._codec(self._positioned(which))
         return self._codec(self._indexed((0,) if which is None else which))
 
     def _codec(self, descriptor: Any) -> MessageCodec:
@@ -83,6 +86,12 @@ class CompiledProtobuf:
             path = ", ".join(str(index) for index in indexes[:10])
             raise misfit(f"the schema has no message [{path}]")
         return self._loaded.pool.FindMessageTypeByName(name)
+
+    def _positioned(self, position: int) -> Any:
+        names = sorted(full for _, full in messages_of(self._loaded.protos[self._loaded.file.name]))
+        if position >= len(names):
+            raise misfit(f"the schema has {len(names)} messages, none at position {position}")
+        return self._loaded.pool.FindMessageTypeByName(names[position])
 
     def _named(self, name: str) -> Any:
         name = name.removeprefix(".")

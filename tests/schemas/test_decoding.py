@@ -3,6 +3,7 @@
 import base64
 import json
 from typing import Any
+from uuid import UUID
 
 import pytest
 
@@ -155,6 +156,29 @@ def test_protobuf_without_an_index_is_the_first_message(payload: bytes, expected
     found = Payloads(known).decode("t", "value", b"\0\0\0\0\3" + payload, ())
     assert found is not None
     assert (found.value, found.error is None) == (expected, expected is not None)
+
+
+@pytest.mark.parametrize(
+    ("payload", "name"),
+    [  # as schema-registry-serde 1.1.24 writes them
+        ("000a0176", "p.Alpha"),
+        ("020a0176", "p.Mid"),
+        ("040a0176", "p.Zeta"),
+        ("060a0176", "p.Zeta.Inner.Deep"),
+        ("070a0176", None),
+    ],
+)
+def test_glue_counts_the_messages_of_a_file_by_name(payload: str, name: str | None) -> None:
+    text = (
+        'syntax = "proto3"; package p; message Zeta { string v = 1; message Inner { string v = 1; '
+        "message Deep { string v = 1; } } } message Alpha { string v = 1; message In {} } "
+        "message Mid { string v = 1; map<string, string> m = 2; }"
+    )
+    guid = UUID(int=9)
+    known = KnownSchemas([Schema("protobuf", text, (SchemaKey("guid", str(guid)),))])
+    decoded = decode(known, b"\3\0" + guid.bytes + bytes.fromhex(payload))
+    assert decoded.found is None if name is None else decoded.found.as_json()["type"] == name
+    assert decoded.value == (name and {"v": "v"})
 
 
 def test_a_single_object_of_avro_is_found_by_its_fingerprint() -> None:
