@@ -28,8 +28,8 @@ from kafkascope.schemas.model import (
     Schema,
     SchemaKey,
     Selector,
+    has_unknown,
     is_too_much,
-    nested,
 )
 from kafkascope.schemas.paths import dumps
 
@@ -39,8 +39,6 @@ if TYPE_CHECKING:
 SHORT: Final = min(map(LIMITS.payload, ("avro", "protobuf", "json")))
 """Payloads of this size are decoded of all formats."""
 JSON_BEGINS: Final = (b"{", b"[", b'"')
-UNKNOWN: Final = "_unknown_fields"
-"""Member of a Protobuf message, or of one inside, with fields that its type does not know."""
 # Bytes of Confluent's framing.
 PREFIX: Final = 5
 
@@ -155,7 +153,9 @@ class Payloads:
             for schema in schemas:
                 for reading in _readings(each, schema):
                     decoded = self._with(topic, side, reading, schema)
-                    if decoded.error is not None or (each.typed and _has_unknown(reading, decoded)):
+                    if decoded.error is not None or (
+                        each.typed and not reading.typed and has_unknown(decoded.value)
+                    ):
                         failed = failed or decoded
                         continue
                     found = decoded.found
@@ -211,7 +211,7 @@ class Payloads:
         if each.json and schema.format == "avro":
             codec: Codec = compiled.json_codec()  # type: ignore[attr-defined]
         else:
-            codec = compiled.codec(selector)
+            codec = compiled.codec(selector, data)
         subject = _subject([name for name, _ in schema.subjects], topic, side)
         return FoundSchema(schema, each.key, codec, at, data, subject)
 
@@ -273,12 +273,6 @@ def _readings(each: Candidate, schema: Schema) -> Iterator[Candidate]:
         # before the payload, no header says so. In binary, a first field that begins as JSON does
         # would be a text of a negative length, or a number that text follows by chance.
         yield each._replace(json=True)
-
-
-def _has_unknown(reading: Candidate, decoded: Decoded) -> bool:
-    """Return whether what was read without an index has fields that its type does not know."""
-    values = nested(decoded.value) if not reading.typed else ()
-    return any(isinstance(one, dict) and UNKNOWN in one for one in values)
 
 
 def _refuse_too_much(format: Format, data: bytes) -> None:

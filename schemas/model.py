@@ -155,6 +155,15 @@ def nested(value: Value) -> Iterator[Value]:
             stack.extend(one.values() if isinstance(one, dict) else one)
 
 
+UNKNOWN: Final = "_unknown_fields"
+"""Member of a Protobuf message with the fields that its type does not know."""
+
+
+def has_unknown(value: Value) -> bool:
+    """Return whether a message, or one inside of it, has fields that its type does not know."""
+    return any(isinstance(one, dict) and UNKNOWN in one for one in nested(value))
+
+
 class Piece(NamedTuple):
     """A part of a payload and where its bytes are."""
 
@@ -211,8 +220,9 @@ full or simple name; None for the first."""
 class Compiled(Protocol):
     """A schema with all that it refers to."""
 
-    def codec(self, which: Selector = None) -> Codec:
-        """Return what decodes one type of the schema; `PayloadError` where there is none such."""
+    def codec(self, which: Selector = None, data: bytes = b"") -> Codec:
+        """Return what decodes one type of the schema; `PayloadError` where there is none such.
+        `data`: the payload, where serializers select in different ways."""
 
 
 Lookup: TypeAlias = Callable[[str], str | None]

@@ -53,7 +53,7 @@ class AvroCodec:
     def explain(self, data: bytes) -> Piece:
         return explain(self._linked, data)
 
-    def codec(self, which: Selector = None) -> AvroCodec:
+    def codec(self, which: Selector = None, data: bytes = b"") -> AvroCodec:
         """Return the codec of payloads as Confluent's serializers write them; with "avro" that of
         all others. They differ for schemas of the type `"bytes"` alone."""
         if which not in (None, "avro"):
@@ -93,7 +93,7 @@ class RawCodec(AvroCodec):
             value = self.decode(data)
         return Piece("", self._linked.root.shown, value, 0, len(data))
 
-    def codec(self, which: Selector = None) -> AvroCodec:
+    def codec(self, which: Selector = None, data: bytes = b"") -> AvroCodec:
         """Return the codec, or that of binary Avro."""
         return AvroCodec(self._linked).codec(which) if which is not None else self
 

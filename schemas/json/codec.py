@@ -102,7 +102,7 @@ class JsonCodec:
             registry = registry.with_resources(resources).crawl()
         return counted(draft)(self._schema, registry=registry)
 
-    def codec(self, which: Selector = None) -> JsonCodec:
+    def codec(self, which: Selector = None, data: bytes = b"") -> JsonCodec:
         return self
 
     @property

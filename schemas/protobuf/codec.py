@@ -12,9 +12,18 @@ from functools import cached_property, partial
 from typing import Any, Final
 
 from kafkascope.schemas.limits import LIMITS, Limits
-from kafkascope.schemas.model import Lookup, PayloadError, Piece, Selector, Value, misfit, of_bytes
+from kafkascope.schemas.model import (
+    Lookup,
+    PayloadError,
+    Piece,
+    Selector,
+    Value,
+    has_unknown,
+    misfit,
+    of_bytes,
+)
 from kafkascope.schemas.protobuf import walk, writer
-from kafkascope.schemas.protobuf.files import Loaded, load, messages_of
+from kafkascope.schemas.protobuf.files import Loaded, join, load, messages_of
 from kafkascope.schemas.protobuf.reader import HasUnknown, MessageReaders, Read
 from kafkascope.schemas.protobuf.types import MessageType, Types
 
@@ -47,9 +56,9 @@ class CompiledProtobuf:
         """Codecs of other schemas' types, which came in a google.protobuf.Any."""
         self._depth = 0
 
-    def codec(self, which: Selector = None) -> MessageCodec:
+    def codec(self, which: Selector = None, data: bytes = b"") -> MessageCodec:
         """Return what decodes a message: by its indexes, position, full or simple name; None is the
-        first.
+        first. `data`: the message, which decides where serializers count indexes differently.
 
         `PayloadError` with reason `does-not-fit` where there is none such.
         """
@@ -57,7 +66,9 @@ class CompiledProtobuf:
             return self._codec(self._named(which))
         if isinstance(which, int):
             return self._codec(self._positioned(which))
-        return self._codec(self._indexed((0,) if which is None else which))
+        codecs = [self._codec(each) for each in self._indexed((0,) if which is None else which)]
+        fitting = (each for each in codecs if each.knows(data)) if len(codecs) > 1 else iter(codecs)
+        return next(fitting, codecs[0])
 
     def _codec(self, descriptor: Any) -> MessageCodec:
         codec = self._codecs.get(descriptor.full_name)
@@ -70,22 +81,26 @@ class CompiledProtobuf:
     def readers(self) -> MessageReaders:
         return MessageReaders(partial(self.any_form, fast=True))
 
-    def _indexed(self, indexes: tuple[int, ...]) -> Any:
-        proto = self._loaded.protos[self._loaded.file.name]
-        messages, name, found = proto.message_type, proto.package, None
-        for index in indexes:
-            found = messages[index] if 0 <= index < len(messages) else None
-            if found is None or found.options.map_entry:
-                # Java's serializer leaves the entries of maps out when it counts, others do not.
-                counted = [each for each in messages if not each.options.map_entry]
-                found = counted[index] if 0 <= index < len(counted) else None
-            if found is None:
-                break
-            messages, name = found.nested_type, f"{name}.{found.name}".lstrip(".")
-        if found is None:
+    def _indexed(self, indexes: tuple[int, ...]) -> list[Any]:
+        # Serializers for Python and Go count the entries of maps, those for Java and JavaScript do
+        # not. The registry's text is the same.
+        names = dict.fromkeys(self._index_name(indexes, entries) for entries in (True, False))
+        names.pop("", None)
+        if not names:
             path = ", ".join(str(index) for index in indexes[:10])
             raise misfit(f"the schema has no message [{path}]")
-        return self._loaded.pool.FindMessageTypeByName(name)
+        return [self._loaded.pool.FindMessageTypeByName(name) for name in names]
+
+    def _index_name(self, indexes: tuple[int, ...], entries: bool) -> str:
+        """Return the full name of a message; empty where there is none."""
+        proto = self._loaded.protos[self._loaded.file.name]
+        messages, name = proto.message_type, str(proto.package)
+        for index in indexes:
+            counted = [each for each in messages if entries or not each.options.map_entry]
+            if not 0 <= index < len(counted) or counted[index].options.map_entry:
+                return ""
+            messages, name = counted[index].nested_type, join(name, str(counted[index].name))
+        return name
 
     def _positioned(self, position: int) -> Any:
         names = sorted(full for _, full in messages_of(self._loaded.protos[self._loaded.file.name]))
@@ -190,6 +205,14 @@ class MessageCodec:
             return self.read(data)
         except _WALK:
             return self.walk(data)
+
+    def knows(self, data: bytes) -> bool:
+        """Return whether the bytes are a message all fields of which the type knows."""
+        try:
+            value = self.decode(data)
+        except PayloadError:
+            return False
+        return not has_unknown(value)
 
     def read(self, data: bytes) -> Value:
         """Return the value by the fast way, which raises one of `_WALK` for all that is special."""

@@ -13,11 +13,9 @@ from functools import cache, lru_cache
 from importlib import import_module
 from typing import Any, Final
 
-from kafkascope.schemas.model import Moment, of_bytes, of_double
+from kafkascope.schemas.model import UNKNOWN, Moment, of_bytes, of_double
 from kafkascope.schemas.protobuf.kinds import KINDS
 from kafkascope.schemas.protobuf.types import WRAPPERS
-
-UNKNOWN: Final = "_unknown_fields"
 
 _FLOAT: Final = struct.Struct("<f")
 

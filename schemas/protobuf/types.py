@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Final
 
+from kafkascope.schemas.model import UNKNOWN
 from kafkascope.schemas.protobuf.files import Loaded
 from kafkascope.schemas.protobuf.kinds import KINDS, NAMES
 
@@ -97,7 +98,7 @@ class MessageType:
     @cached_property
     def unknown(self) -> str:
         """Name of the member that lists what the schema does not know."""
-        name = "_unknown_fields"
+        name = UNKNOWN
         while name in self.names:
             name += "_"
         return name

@@ -120,6 +120,22 @@ def test_messages_are_found_by_index_and_by_name() -> None:
         assert caught.value.reason == "does-not-fit"
 
 
+def test_the_message_decides_whether_its_index_counts_entries_of_maps() -> None:
+    schema = compiled(
+        PROTO3 + "message A { map<string, string> m = 1; message B { string b = 1; } "
+        "message C { int32 c = 5; message D { bool d = 9; } } }"
+    )
+    for index, data, name in (  # the first three as schemaregistry 1.10 for JavaScript writes them
+        ((0, 0), b"\x0a\2bb", "p.A.B"),
+        ((0, 1), b"\x28\7", "p.A.C"),
+        ((0, 1, 0), b"\x48\1", "p.A.C.D"),
+        ((0, 1), b"\x0a\2bb", "p.A.B"),
+        ((0, 2), b"\x28\7", "p.A.C"),
+        ((0, 1), b"\x70\1", "p.A.B"),  # unknown to both
+    ):
+        assert schema.codec(index, data).type_name == name
+
+
 def test_a_map_that_is_spelled_as_its_entries_is_one() -> None:
     entry = "message MEntry { option map_entry = true; string key = 1; int64 value = 2; }"
     codec = compiled(PROTO3 + f"message A {{ repeated MEntry m = 1; {entry} }}").codec()
