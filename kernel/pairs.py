@@ -294,6 +294,8 @@ class Reader:
         self.sink = sink
         self.path = Path()
         """Of the connection."""
+        self.opener: Any = None
+        """The `TlsStream` that decrypts what a packet brought; None in plain."""
         self.ends: dict[Any, Any] = {}
         """Log ends by (topic, partition): (time, high watermark, last stable offset)."""
         self.max_partitions: i64 = 0

@@ -190,8 +190,7 @@ class SegmentDelivery:
         wake_ns: i64 = wake_ns_
         packets = self.packets
         plain, times, lengths, seqs = packets.plain, packets.times, packets.lengths, packets.seqs
-        acks, flows, starts = packets.acks, packets.flows, packets.starts
-        windows = packets.windows
+        acks, flows, windows = packets.acks, packets.flows, packets.windows
         directions = self.directions
         path: Path
         index: i64 = first
@@ -233,20 +232,7 @@ class SegmentDelivery:
                         reader: Reader | None = direction.connection.reader
                         if length == 0:
                             passed(direction, 1, 0, time_ns, seq)
-                        elif reader is not None:
-                            at: i64 = starts[index]
-                            if not reader.take(
-                                number == reader.direction,
-                                packets.data[at : at + length],
-                                time_ns,
-                                packets.numbers[index],
-                                packets.file,
-                                packets.places[index],
-                                direction.offset,
-                            ):
-                                # What it could not read stays in it, for the conversation.
-                                direction.connection.reader = None
-                                reader.sink.odd.append(reader)
+                        elif reader is not None and self.taken(reader, direction, index):
                             passed(direction, 1, length, time_ns, (seq + length) & MASK)
                         else:
                             if direction is not running:
@@ -268,6 +254,35 @@ class SegmentDelivery:
         out = self.out
         self.out = []
         return out
+
+    def taken(self, reader: Reader, direction: DirectionState, index: i64) -> bool:
+        """Give a packet's bytes to the reader of its connection; return whether it took them, or
+        keeps what it could not read. If not, they become an event, and the reader gets no more
+        before somebody took that."""
+        packets, number = self.packets, direction.number
+        at: i64 = packets.starts[index]
+        data = packets.data[at : at + packets.lengths[index]]
+        place: i64 = packets.places[index]
+        offset = direction.offset
+        if reader.opener is not None:
+            opened = reader.opener.open_packet(number, data)
+            if opened is None:
+                direction.connection.reader = None
+                return False
+            data, offset = opened[0], i64(opened[1])
+            place += i64(opened[2])
+        if not reader.take(
+            number == reader.direction,
+            data,
+            packets.times[index],
+            packets.numbers[index],
+            packets.file,
+            place,
+            offset,
+        ):
+            direction.connection.reader = None
+            reader.sink.odd.append(reader)
+        return True
 
     def acknowledges(self, other: DirectionState, ack: i64) -> bool:
         """Return whether a packet acknowledges nothing that was not seen."""

@@ -99,6 +99,7 @@ from kafkascope.dissectors.zookeeper.frames import EVENT_HEADER
 if TYPE_CHECKING:
     from kafkascope.analyzer.conversation.context import Context
     from kafkascope.captures.model import Endpoint
+    from kafkascope.captures.tls.stream import TlsStream
 
 
 ENDINGS: Final = {
@@ -220,6 +221,8 @@ class Conversation(Resumable):
         self._waits = Waits(context, context.limits.bodies)
         self._out: list[Exchange] = []
         self._ordinary: Ordinary | None = None
+        self.opener: TlsStream | None = None
+        """What decrypts its bytes, and tells all that is not ordinary by events; None in plain."""
 
     def dump(self) -> Dump:
         self.leave_kernel()
@@ -298,8 +301,9 @@ class Conversation(Resumable):
     def _attach_kernel(self) -> None:
         """Let reassembly give the kernel bytes before they become events (`Context.direct`)."""
         connection, ordinary = self.connection, self._ordinary
-        apart = connection.tls is None and not connection.compared
+        apart = (connection.tls is None) == (self.opener is None) and not connection.compared
         if self._context.direct and ordinary is not None and apart:
+            ordinary.reader.opener = self.opener
             connection.reader = ordinary.reader
 
     def _is_ordinary(self) -> bool:

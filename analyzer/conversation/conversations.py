@@ -133,8 +133,9 @@ class Conversations(Resumable):
         unread, sink.odd = sink.odd, []
         for reader in unread:
             current = self._open.get(reader.host.connection.number)
-            if isinstance(current, Conversation):
-                out += current.leave_kernel()
+            conversation = current.inside if _is_encrypted(current) else current
+            if isinstance(conversation, Conversation):
+                out += conversation.leave_kernel()
         self.context.buffered_bytes += sink.fed
         sink.fed = 0
         if self.context.buffered_bytes > self._recount_at:
@@ -248,7 +249,7 @@ class Conversations(Resumable):
                 encrypted.describe(decision)
                 encrypted.inside = self._http_in(undecided)
                 return []
-            encrypted.inside = decision
+            encrypted.inside, decision.opener = decision, encrypted.stream
         elif isinstance(decision, str):
             if decision.startswith(TLS):
                 undecided.reason = decision

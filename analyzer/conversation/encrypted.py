@@ -64,6 +64,8 @@ class Encrypted(Resumable):
         if state["inside"] is not None:
             kind, inside = state["inside"]
             self.inside = loaded(kind, inside, self._context)
+            if isinstance(self.inside, Conversation):
+                self.inside.opener = self.stream
         return self
 
     def begin(self, undecided: Undecided) -> None:

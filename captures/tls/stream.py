@@ -148,40 +148,56 @@ class TlsStream(TlsState):
         protection = side.steady
         if protection is None or side.buffer.passed:
             return None
-        size, offset, start = len(data), side.offset, protection.start
-        if len(pieces) > 1:
+        if len(pieces) == 1:
+            # As messages are that fit into a packet.
+            opened = self.open_packet(direction, data)
+            if opened is None:
+                return None
+            text, offset, start = opened
+            _, time_ns, packet, file, at = pieces[0]
+            where = [piece_of((0, time_ns, packet, file, at + start))]
+        else:
             spans = data_records(data)
-            if not spans or spans[-1][1] < size:
+            if not spans or spans[-1][1] < len(data):
                 return None
             texts = texts_of(side, protection, data, spans)
             if len(texts) < len(spans):
                 return None
-            where = places(texts, spans, pieces, start, 0)
-            text = texts[0] if len(texts) == 1 else b"".join(texts)
-            side.took(len(texts))
-        else:
-            # As messages are that fit into a packet: one record.
-            if (
-                not HEADER < size <= HEADER + LIMITS.tls_record_bytes
-                or data[0] != APPLICATION_DATA
-                or data[3] << 8 | data[4] != size - HEADER
-                or data[1] != 3
-            ):
-                return None
-            try:
-                kind, text = protection.open(side.sequence, data[:HEADER], data[HEADER:])
-            except BadRecord:
-                return None
-            if kind != APPLICATION_DATA or not text:
-                return None
-            side.took(1)
-            _, time_ns, packet, file, at = pieces[0]
-            where = [piece_of((0, time_ns, packet, file, at + HEADER + start))]
-        side.offset = end = offset + len(text)
-        tls = self.tls
-        read = tls.decrypted
-        tls.decrypted = (read[0], end) if direction else (end, read[1])
+            where = places(texts, spans, pieces, protection.start, 0)
+            text = b"".join(texts)
+            offset = self._took(side, len(texts), len(text))
         return Chunk(self.connection, direction, offset, text, where)
+
+    def open_packet(self, direction: int, data: bytes) -> tuple[bytes, int, int] | None:
+        """Return the plaintext of bytes that are one whole record of application data, its offset,
+        and where in the bytes it begins; None for any other, of which nothing is taken."""
+        side = self.sides[direction]
+        protection, size = side.steady, len(data)
+        if (
+            protection is None
+            or side.buffer.passed
+            or not HEADER < size <= HEADER + LIMITS.tls_record_bytes
+            or data[0] != APPLICATION_DATA
+            or data[3] << 8 | data[4] != size - HEADER
+            or data[1] != 3
+        ):
+            return None
+        try:
+            kind, text = protection.open(side.sequence, data[:HEADER], data[HEADER:])
+        except BadRecord:
+            return None
+        if kind != APPLICATION_DATA or not text:
+            return None
+        return text, self._took(side, 1, len(text)), HEADER + protection.start
+
+    def _took(self, side: Side, records: int, size: int) -> int:
+        """Count records that were opened, with so many bytes; return the offset of these."""
+        side.took(records)
+        offset = side.offset
+        side.offset = end = offset + size
+        read = self.tls.decrypted
+        self.tls.decrypted = (read[0], end) if side.number else (end, read[1])
+        return offset
 
     def _settle(self) -> None:
         """Note for each direction whether the next records are application data, as far as one can
