@@ -154,7 +154,7 @@ class Payloads:
                 for reading in _readings(each, schema):
                     decoded = self._with(topic, side, reading, schema)
                     if decoded.error is not None or (
-                        each.typed and not reading.typed and has_unknown(decoded.value)
+                        reading.typed != each.typed and has_unknown(decoded.value)
                     ):
                         failed = failed or decoded
                         continue
@@ -265,6 +265,9 @@ def _readings(each: Candidate, schema: Schema) -> Iterator[Candidate]:
     yield each
     typed = each.typed == "index" and each.key.namespace == "id"
     if schema.format == "protobuf" and typed and each.data:
+        # Confluent's clients for Python, by default before 1.8, and .NET, with
+        # use.deprecated.format.
+        yield each._replace(typed="unsigned")
         # KafkaJS writes no index before the first message of a file. Its fields never look like
         # one of three levels or less, which begins with a tag of field 0.
         yield each._replace(typed="")
@@ -296,6 +299,8 @@ def _type_of(each: Candidate) -> tuple[Selector, int]:
     those that begin alike."""
     if each.typed == "position":
         return message_position(each.data)
+    if each.typed == "unsigned":
+        return message_index(each.data, signed=False)
     ways = (message_index, message_name) if each.typed == "index" else (message_name, message_index)
     first, other = ways
     try:

@@ -18,7 +18,7 @@ from kafkascope.schemas.model import Namespace, PayloadError, SchemaKey, Selecto
 Side = Literal["key", "value"]
 Headers: TypeAlias = Sequence[tuple[str, bytes | None]]
 """Names and values of the headers of a record."""
-Typed: TypeAlias = 'Literal["", "index", "name", "position"]'
+Typed: TypeAlias = 'Literal["", "index", "unsigned", "name", "position"]'
 
 MOST_IDS: Final = 1 << 31
 # Registries count from 1; larger numbers after a byte 0 are more likely other data.
@@ -42,8 +42,9 @@ class Candidate(NamedTuple):
     certain: bool
     """Whether the framing proves it: a header, or a form that nothing else has."""
     typed: Typed = ""
-    """What precedes a Protobuf message in `data`: indexes (Confluent), its name (Apicurio), or its
-    position among the sorted names of all messages (AWS Glue)."""
+    """What precedes a Protobuf message in `data`: indexes (Confluent; unsigned in its deprecated
+    format), its name (Apicurio), or its position among the sorted names of all messages (AWS Glue).
+    """
     selector: Selector = None
     json: bool = False
     """Whether Avro is written as JSON."""
@@ -233,17 +234,18 @@ def likely(each: Candidate) -> bool:
     return each.certain or not isinstance(number, int) or number < PLAUSIBLE
 
 
-def message_index(data: bytes) -> tuple[tuple[int, ...], int]:
+def message_index(data: bytes, signed: bool = True) -> tuple[tuple[int, ...], int]:
     """Read Confluent's message index: count and indexes as zigzag varints, where a single byte 0
     is the first message. Return it with the offset after it."""
-    count, at = _zigzag(data, 0)
+    read = _zigzag if signed else _varint
+    count, at = read(data, 0)
     if count == 0:
         return (0,), at
     if not 0 < count <= 2 * LIMITS.message_nesting:
         raise misfit(f"a message index of {count} numbers")
     found = []
     for _ in range(count):
-        number, at = _zigzag(data, at)
+        number, at = read(data, at)
         if number < 0:
             raise misfit(f"the message index {number}", at)
         found.append(number)

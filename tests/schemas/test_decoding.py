@@ -147,6 +147,8 @@ def test_protobuf_says_which_message_it_is() -> None:
         (b"\x10\x05", None),  # a field that A does not know
         (b"\x0a\x01x\x10\x05", None),
         (b"\x0a\x05x", None),
+        (b"\x01\x01", {}),  # the index of B in Confluent's deprecated format
+        (b"\x02\x01\0\x08\5", {"c": 5}),  # of B.C
         (b"\x02\x08", None),  # the index of no message
         (b"\x04\x02\x08\x0a", None),
     ],
