@@ -7,6 +7,7 @@ then body.
 from __future__ import annotations
 
 import importlib
+import re
 import struct
 from functools import cache, lru_cache, partial
 from typing import Any, Final, Literal, NamedTuple
@@ -41,10 +42,14 @@ class Api(NamedTuple):
     name: str
     versions: Versions
     flexible: Versions
-    module: str
     effect: Effect
     server: Server
     endpoints: tuple[str, ...]
+
+    @property
+    def module(self) -> str:
+        """Name of the module with its messages: DescribeAcls is in `messages/describe_acls.py`."""
+        return re.sub(r"(?<=[a-z])(?=[A-Z])", "_", self.name).lower()
 
 
 APIS: Final[dict[int, Api]] = {

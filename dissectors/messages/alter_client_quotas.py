@@ -1,5 +1,6 @@
 """AlterClientQuotas (api key 49)."""
 
+from kafkascope.dissectors.messages.common_structs import QUOTA_ENTITY
 from kafkascope.dissectors.schema import (
     Array,
     Bool,
@@ -15,10 +16,7 @@ ALTER_CLIENT_QUOTAS_REQUEST = request(
     "AlterClientQuotas", key=49, versions="0-1", flexible="1+"
 ).of(
     Array("entries", "0+").of(
-        Array("entity", "0+").of(
-            String("entity_type", "0+", enum="ClientQuotaEntityType"),
-            String("entity_name", "0+", nullable="0+", subject="resourceName"),
-        ),
+        Array("entity", "0+").of(*QUOTA_ENTITY),
         Array("ops", "0+").of(
             String("key", "0+", word="QuotaKey"),
             Float64("value", "0+"),
@@ -35,9 +33,6 @@ ALTER_CLIENT_QUOTAS_RESPONSE = response(
     Array("entries", "0+").of(
         Int16("error_code", "0+", enum="ErrorCode"),
         String("error_message", "0+", nullable="0+", subject="freeText"),
-        Array("entity", "0+").of(
-            String("entity_type", "0+", enum="ClientQuotaEntityType"),
-            String("entity_name", "0+", nullable="0+", subject="resourceName"),
-        ),
+        Array("entity", "0+").of(*QUOTA_ENTITY),
     ),
 )

@@ -1,11 +1,10 @@
 """BeginQuorumEpoch (api key 53)."""
 
+from kafkascope.dissectors.messages.common_structs import QUORUM_EPOCH_RESPONSE, QUORUM_LISTENER
 from kafkascope.dissectors.schema import (
     Array,
-    Int16,
     Int32,
     String,
-    Uint16,
     Uuid,
     request,
     response,
@@ -23,29 +22,9 @@ BEGIN_QUORUM_EPOCH_REQUEST = request("BeginQuorumEpoch", key=53, versions="0-1",
             Int32("leader_epoch", "0+", volatile=True),
         ),
     ),
-    Array("leader_endpoints", "1+").of(
-        String("name", "1+", map_key=True, word="Listener"),
-        String("host", "1+", subject="address"),
-        Uint16("port", "1+"),
-    ),
+    Array("leader_endpoints", "1+").of(*QUORUM_LISTENER),
 )
 
 BEGIN_QUORUM_EPOCH_RESPONSE = response(
     "BeginQuorumEpoch", key=53, versions="0-1", flexible="1+"
-).of(
-    Int16("error_code", "0+", enum="ErrorCode"),
-    Array("topics", "0+").of(
-        String("topic_name", "0+", entity="topicName"),
-        Array("partitions", "0+").of(
-            Int32("partition_index", "0+"),
-            Int16("error_code", "0+", enum="ErrorCode"),
-            Int32("leader_id", "0+", entity="brokerId"),
-            Int32("leader_epoch", "0+", volatile=True),
-        ),
-    ),
-    Array("node_endpoints", "1+", tag=0).of(
-        Int32("node_id", "1+", entity="brokerId", map_key=True),
-        String("host", "1+", subject="address"),
-        Uint16("port", "1+"),
-    ),
-)
+).of(*QUORUM_EPOCH_RESPONSE)

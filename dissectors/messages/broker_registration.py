@@ -1,5 +1,6 @@
 """BrokerRegistration (api key 62)."""
 
+from kafkascope.dissectors.messages.common_structs import FEATURE, LISTENER
 from kafkascope.dissectors.schema import (
     Array,
     Bool,
@@ -7,7 +8,6 @@ from kafkascope.dissectors.schema import (
     Int32,
     Int64,
     String,
-    Uint16,
     Uuid,
     request,
     response,
@@ -19,17 +19,8 @@ BROKER_REGISTRATION_REQUEST = request(
     Int32("broker_id", "0+", entity="brokerId"),
     String("cluster_id", "0+", volatile=True, subject="clusterId"),
     Uuid("incarnation_id", "0+", volatile=True),
-    Array("listeners", "0+").of(
-        String("name", "0+", map_key=True, word="Listener"),
-        String("host", "0+", subject="address"),
-        Uint16("port", "0+"),
-        Int16("security_protocol", "0+", enum="SecurityProtocol"),
-    ),
-    Array("features", "0+").of(
-        String("name", "0+", map_key=True, word="Feature"),
-        Int16("min_supported_version", "0+", enum="FeatureLevel"),
-        Int16("max_supported_version", "0+", enum="FeatureLevel"),
-    ),
+    Array("listeners", "0+").of(*LISTENER),
+    Array("features", "0+").of(*FEATURE),
     String("rack", "0+", nullable="0+", subject="rack"),
     Bool("is_migrating_zk_broker", "1+", default=False),
     Array("log_dirs", "2+").of(Uuid),

@@ -1,5 +1,11 @@
 """Records of `__cluster_metadata` (KRaft)."""
 
+from kafkascope.dissectors.messages.common_structs import (
+    ACL_PERMISSION,
+    FEATURE,
+    LISTENER,
+    QUOTA_ENTITY,
+)
 from kafkascope.dissectors.schema import (
     Array,
     Bool,
@@ -10,7 +16,6 @@ from kafkascope.dissectors.schema import (
     Int32,
     Int64,
     String,
-    Uint16,
     Uuid,
     metadata,
     variant,
@@ -23,17 +28,8 @@ REGISTER_BROKER_RECORD = (
         Bool("is_migrating_zk_broker", "2+", default=False),
         Uuid("incarnation_id", "0+", volatile=True),
         Int64("broker_epoch", "0+", volatile=True),
-        Array("end_points", "0+").of(
-            String("name", "0+", map_key=True, word="Listener"),
-            String("host", "0+", subject="address"),
-            Uint16("port", "0+"),
-            Int16("security_protocol", "0+", enum="SecurityProtocol"),
-        ),
-        Array("features", "0+").of(
-            String("name", "0+", map_key=True, word="Feature"),
-            Int16("min_supported_version", "0+", enum="FeatureLevel"),
-            Int16("max_supported_version", "0+", enum="FeatureLevel"),
-        ),
+        Array("end_points", "0+").of(*LISTENER),
+        Array("features", "0+").of(*FEATURE),
         String("rack", "0+", nullable="0+", subject="rack"),
         Bool("fenced", "0+", default=True),
         Bool("in_controlled_shutdown", "1+", default=False),
@@ -45,17 +41,8 @@ REGISTER_BROKER_RECORD = (
             Int32("broker_id", "0+", subject="brokerId"),
             Uuid("incarnation_id", "0+", volatile=True),
             Int64("broker_epoch", "0+", volatile=True),
-            Array("end_points", "0+").of(
-                String("name", "0+", map_key=True, word="Listener"),
-                String("host", "0+", subject="address"),
-                Uint16("port", "0+"),
-                Int16("security_protocol", "0+", enum="SecurityProtocol"),
-            ),
-            Array("features", "0+").of(
-                String("name", "0+", map_key=True, word="Feature"),
-                Int16("min_supported_version", "0+", enum="FeatureLevel"),
-                Int16("max_supported_version", "0+", enum="FeatureLevel"),
-            ),
+            Array("end_points", "0+").of(*LISTENER),
+            Array("features", "0+").of(*FEATURE),
             String("rack", "0+", nullable="0+", subject="rack"),
         ),
     )
@@ -167,10 +154,7 @@ ACCESS_CONTROL_RECORD = metadata("AccessControlRecord", key=6, versions="0", fle
     Int8("resource_type", "0+", enum="AclResourceType"),
     String("resource_name", "0+", nullable="0+", subject="resourceName"),
     Int8("pattern_type", "0+", enum="AclPatternType"),
-    String("principal", "0+", subject="principal"),
-    String("host", "0+", subject="address"),
-    Int8("operation", "0+", enum="AclOperation"),
-    Int8("permission_type", "0+", enum="AclPermissionType"),
+    *ACL_PERMISSION,
 )
 
 FENCE_BROKER_RECORD = (
@@ -213,35 +197,41 @@ REMOVE_TOPIC_RECORD = (
     )
 )
 
+DELEGATION_TOKEN = (
+    Array("renewers", "0+", subject="principal").of(String),
+    Int64("issue_timestamp", "0+", unit="time_ms", volatile=True),
+    Int64("max_timestamp", "0+", unit="time_ms", volatile=True),
+    Int64("expiration_timestamp", "0+", unit="time_ms", volatile=True),
+    String("token_id", "0+", volatile=True, subject="tokenId"),
+)
+
 DELEGATION_TOKEN_RECORD = (
     metadata("DelegationTokenRecord", key=10, versions="0", flexible="0+")
     .of(
         String("owner", "0+", subject="principal"),
         String("requester", "0+", subject="principal"),
-        Array("renewers", "0+", subject="principal").of(String),
-        Int64("issue_timestamp", "0+", unit="time_ms", volatile=True),
-        Int64("max_timestamp", "0+", unit="time_ms", volatile=True),
-        Int64("expiration_timestamp", "0+", unit="time_ms", volatile=True),
-        String("token_id", "0+", volatile=True, subject="tokenId"),
+        *DELEGATION_TOKEN,
     )
     .but(
         variant(0, releases="3.0.0-3.5.2", flexible=True).of(
             String("owner", "0+", subject="principal"),
-            Array("renewers", "0+", subject="principal").of(String),
-            Int64("issue_timestamp", "0+", unit="time_ms", volatile=True),
-            Int64("max_timestamp", "0+", unit="time_ms", volatile=True),
-            Int64("expiration_timestamp", "0+", unit="time_ms", volatile=True),
-            String("token_id", "0+", volatile=True, subject="tokenId"),
+            *DELEGATION_TOKEN,
         ),
         variant(0, releases="2.8.0-2.8.2", flexible=False).of(
             String("owner", "0+", subject="principal"),
-            Array("renewers", "0+", subject="principal").of(String),
-            Int64("issue_timestamp", "0+", unit="time_ms", volatile=True),
-            Int64("max_timestamp", "0+", unit="time_ms", volatile=True),
-            Int64("expiration_timestamp", "0+", unit="time_ms", volatile=True),
-            String("token_id", "0+", volatile=True, subject="tokenId"),
+            *DELEGATION_TOKEN,
         ),
     )
+)
+
+SCRAM_CREDENTIALS_OF_2_8 = (
+    String("name", "0+", subject="principal"),
+    Array("credential_infos", "0+").of(
+        Int8("mechanism", "0+", enum="ScramMechanism"),
+        Bytes("salt", "0+", secret=True),
+        Bytes("salted_password", "0+", secret=True),
+        Int32("iterations", "0+"),
+    ),
 )
 
 USER_SCRAM_CREDENTIAL_RECORD = (
@@ -255,25 +245,15 @@ USER_SCRAM_CREDENTIAL_RECORD = (
         Int32("iterations", "0+"),
     )
     .but(
-        variant(0, releases="3.0.0-3.4.1", flexible=True).of(
-            String("name", "0+", subject="principal"),
-            Array("credential_infos", "0+").of(
-                Int8("mechanism", "0+", enum="ScramMechanism"),
-                Bytes("salt", "0+", secret=True),
-                Bytes("salted_password", "0+", secret=True),
-                Int32("iterations", "0+"),
-            ),
-        ),
-        variant(0, releases="2.8.0-2.8.2", flexible=False).of(
-            String("name", "0+", subject="principal"),
-            Array("credential_infos", "0+").of(
-                Int8("mechanism", "0+", enum="ScramMechanism"),
-                Bytes("salt", "0+", secret=True),
-                Bytes("salted_password", "0+", secret=True),
-                Int32("iterations", "0+"),
-            ),
-        ),
+        variant(0, releases="3.0.0-3.4.1", flexible=True).of(*SCRAM_CREDENTIALS_OF_2_8),
+        variant(0, releases="2.8.0-2.8.2", flexible=False).of(*SCRAM_CREDENTIALS_OF_2_8),
     )
+)
+
+FEATURE_LEVELS_OF_2_8 = (
+    String("name", "0+", word="Feature"),
+    Int16("min_feature_level", "0+", enum="FeatureLevel"),
+    Int16("max_feature_level", "0+", enum="FeatureLevel"),
 )
 
 FEATURE_LEVEL_RECORD = (
@@ -283,40 +263,23 @@ FEATURE_LEVEL_RECORD = (
         Int16("feature_level", "0+", enum="FeatureLevel"),
     )
     .but(
-        variant(0, releases="3.0.0-3.2.3", flexible=True).of(
-            String("name", "0+", word="Feature"),
-            Int16("min_feature_level", "0+", enum="FeatureLevel"),
-            Int16("max_feature_level", "0+", enum="FeatureLevel"),
-        ),
-        variant(0, releases="2.8.0-2.8.2", flexible=False).of(
-            String("name", "0+", word="Feature"),
-            Int16("min_feature_level", "0+", enum="FeatureLevel"),
-            Int16("max_feature_level", "0+", enum="FeatureLevel"),
-        ),
+        variant(0, releases="3.0.0-3.2.3", flexible=True).of(*FEATURE_LEVELS_OF_2_8),
+        variant(0, releases="2.8.0-2.8.2", flexible=False).of(*FEATURE_LEVELS_OF_2_8),
     )
+)
+
+CLIENT_QUOTA = (
+    Array("entity", "0+").of(*QUOTA_ENTITY),
+    String("key", "0+", word="QuotaKey"),
+    Float64("value", "0+"),
+    Bool("remove", "0+"),
 )
 
 CLIENT_QUOTA_RECORD = (
     metadata("ClientQuotaRecord", key=14, versions="0", flexible="0+")
-    .of(
-        Array("entity", "0+").of(
-            String("entity_type", "0+", enum="ClientQuotaEntityType"),
-            String("entity_name", "0+", nullable="0+", subject="resourceName"),
-        ),
-        String("key", "0+", word="QuotaKey"),
-        Float64("value", "0+"),
-        Bool("remove", "0+"),
-    )
+    .of(*CLIENT_QUOTA)
     .but(
-        variant(0, releases="2.8.0-2.8.2", flexible=False).of(
-            Array("entity", "0+").of(
-                String("entity_type", "0+", enum="ClientQuotaEntityType"),
-                String("entity_name", "0+", nullable="0+", subject="resourceName"),
-            ),
-            String("key", "0+", word="QuotaKey"),
-            Float64("value", "0+"),
-            Bool("remove", "0+"),
-        ),
+        variant(0, releases="2.8.0-2.8.2", flexible=False).of(*CLIENT_QUOTA),
     )
 )
 
@@ -352,10 +315,7 @@ ACCESS_CONTROL_ENTRY_RECORD = metadata(
     Int8("resource_type", "0+", enum="AclResourceType"),
     String("resource_name", "0+", subject="resourceName"),
     Int8("pattern_type", "0+", enum="AclPatternType"),
-    String("principal", "0+", subject="principal"),
-    String("host", "0+", subject="address"),
-    Int8("operation", "0+", enum="AclOperation"),
-    Int8("permission_type", "0+", enum="AclPermissionType"),
+    *ACL_PERMISSION,
 )
 
 REMOVE_ACCESS_CONTROL_ENTRY_RECORD = metadata(
@@ -405,17 +365,8 @@ REGISTER_CONTROLLER_RECORD = metadata(
     Int32("controller_id", "0+", subject="brokerId"),
     Uuid("incarnation_id", "0+", volatile=True),
     Bool("zk_migration_ready", "0+"),
-    Array("end_points", "0+").of(
-        String("name", "0+", map_key=True, word="Listener"),
-        String("host", "0+", subject="address"),
-        Uint16("port", "0+"),
-        Int16("security_protocol", "0+", enum="SecurityProtocol"),
-    ),
-    Array("features", "0+").of(
-        String("name", "0+", map_key=True, word="Feature"),
-        Int16("min_supported_version", "0+", enum="FeatureLevel"),
-        Int16("max_supported_version", "0+", enum="FeatureLevel"),
-    ),
+    Array("end_points", "0+").of(*LISTENER),
+    Array("features", "0+").of(*FEATURE),
 )
 
 CLEAR_ELR_RECORD = metadata("ClearElrRecord", key=28, versions="0", flexible="0+").of(

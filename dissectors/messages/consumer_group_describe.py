@@ -1,15 +1,14 @@
 """ConsumerGroupDescribe (api key 69)."""
 
+from kafkascope.dissectors.messages.common_structs import DESCRIBED_GROUP, NAMED_TOPIC_PARTITIONS
 from kafkascope.dissectors.schema import (
     Array,
     Bool,
     Bytes,
     Int8,
-    Int16,
     Int32,
     String,
     Struct,
-    Uuid,
     request,
     response,
     variant,
@@ -22,37 +21,35 @@ CONSUMER_GROUP_DESCRIBE_REQUEST = request(
     Bool("include_authorized_operations", "0+"),
 )
 
-TOPIC_PARTITIONS = (
-    Uuid("topic_id", "0+", volatile=True),
-    String("topic_name", "0+", entity="topicName"),
-    Array("partitions", "0+").of(Int32),
+ASSIGNMENT = (Array("topic_partitions", "0+").of(*NAMED_TOPIC_PARTITIONS),)
+
+MEMBER = (
+    String("member_id", "0+", volatile=True, subject="memberId"),
+    String("instance_id", "0+", nullable="0+", default=None, subject="memberId"),
+    String("rack_id", "0+", nullable="0+", default=None, subject="rack"),
+    Int32("member_epoch", "0+", volatile=True),
+    String("client_id", "0+", subject="clientId"),
+    String("client_host", "0+", subject="address"),
+    Array("subscribed_topic_names", "0+", entity="topicName").of(String),
+    String("subscribed_topic_regex", "0+", nullable="0+", default=None, subject="topicName"),
 )
 
-ASSIGNMENT = (Array("topic_partitions", "0+").of(*TOPIC_PARTITIONS),)
+ASSIGNMENT_OF_3_7 = (
+    Array("topic_partitions", "0+").of(*NAMED_TOPIC_PARTITIONS),
+    Int8("error", "0+"),
+    Int32("metadata_version", "0+"),
+    Bytes("metadata_bytes", "0+", subject="freeText"),
+)
 
 CONSUMER_GROUP_DESCRIBE_RESPONSE = (
     response("ConsumerGroupDescribe", key=69, versions="0-1", flexible="0+")
     .of(
         Int32("throttle_time_ms", "0+", volatile=True),
         Array("groups", "0+").of(
-            Int16("error_code", "0+", enum="ErrorCode"),
-            String("error_message", "0+", nullable="0+", default=None, subject="freeText"),
-            String("group_id", "0+", entity="groupId"),
-            String("group_state", "0+", enum="GroupState"),
-            Int32("group_epoch", "0+", volatile=True),
-            Int32("assignment_epoch", "0+", volatile=True),
+            *DESCRIBED_GROUP,
             String("assignor_name", "0+", word="Assignor"),
             Array("members", "0+").of(
-                String("member_id", "0+", volatile=True, subject="memberId"),
-                String("instance_id", "0+", nullable="0+", default=None, subject="memberId"),
-                String("rack_id", "0+", nullable="0+", default=None, subject="rack"),
-                Int32("member_epoch", "0+", volatile=True),
-                String("client_id", "0+", subject="clientId"),
-                String("client_host", "0+", subject="address"),
-                Array("subscribed_topic_names", "0+", entity="topicName").of(String),
-                String(
-                    "subscribed_topic_regex", "0+", nullable="0+", default=None, subject="topicName"
-                ),
+                *MEMBER,
                 Struct("assignment", "0+").of(*ASSIGNMENT),
                 Struct("target_assignment", "0+").of(*ASSIGNMENT),
                 Int8("member_type", "1+", default=-1, enum="ConsumerGroupMemberType"),
@@ -64,48 +61,12 @@ CONSUMER_GROUP_DESCRIBE_RESPONSE = (
         variant(0, releases="3.7.0-3.7.1", flexible=True).of(
             Int32("throttle_time_ms", "0+", volatile=True),
             Array("groups", "0+").of(
-                Int16("error_code", "0+", enum="ErrorCode"),
-                String("error_message", "0+", nullable="0+", default=None, subject="freeText"),
-                String("group_id", "0+", entity="groupId"),
-                String("group_state", "0+", enum="GroupState"),
-                Int32("group_epoch", "0+", volatile=True),
-                Int32("assignment_epoch", "0+", volatile=True),
+                *DESCRIBED_GROUP,
                 String("assignor_name", "0+", word="Assignor"),
                 Array("members", "0+").of(
-                    String("member_id", "0+", volatile=True, subject="memberId"),
-                    String("instance_id", "0+", nullable="0+", default=None, subject="memberId"),
-                    String("rack_id", "0+", nullable="0+", default=None, subject="rack"),
-                    Int32("member_epoch", "0+", volatile=True),
-                    String("client_id", "0+", subject="clientId"),
-                    String("client_host", "0+", subject="address"),
-                    Array("subscribed_topic_names", "0+", entity="topicName").of(String),
-                    String(
-                        "subscribed_topic_regex",
-                        "0+",
-                        nullable="0+",
-                        default=None,
-                        subject="topicName",
-                    ),
-                    Struct("assignment", "0+").of(
-                        Array("topic_partitions", "0+").of(
-                            Uuid("topic_id", "0+", volatile=True),
-                            String("topic_name", "0+", entity="topicName"),
-                            Array("partitions", "0+").of(Int32),
-                        ),
-                        Int8("error", "0+"),
-                        Int32("metadata_version", "0+"),
-                        Bytes("metadata_bytes", "0+", subject="freeText"),
-                    ),
-                    Struct("target_assignment", "0+").of(
-                        Array("topic_partitions", "0+").of(
-                            Uuid("topic_id", "0+", volatile=True),
-                            String("topic_name", "0+", entity="topicName"),
-                            Array("partitions", "0+").of(Int32),
-                        ),
-                        Int8("error", "0+"),
-                        Int32("metadata_version", "0+"),
-                        Bytes("metadata_bytes", "0+", subject="freeText"),
-                    ),
+                    *MEMBER,
+                    Struct("assignment", "0+").of(*ASSIGNMENT_OF_3_7),
+                    Struct("target_assignment", "0+").of(*ASSIGNMENT_OF_3_7),
                 ),
                 Int32(
                     "authorized_operations", "0+", default=-2147483648, enum="AuthorizedOperations"

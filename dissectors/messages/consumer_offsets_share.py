@@ -1,5 +1,12 @@
 """Records of `__consumer_offsets`: share groups (KIP-932)."""
 
+from kafkascope.dissectors.messages.common_structs import (
+    GROUP_KEY,
+    MEMBER_KEY,
+    TARGET_ASSIGNMENT_METADATA,
+    TOPIC_METADATA,
+    TOPIC_PARTITIONS,
+)
 from kafkascope.dissectors.schema import (
     Array,
     Int8,
@@ -14,44 +21,34 @@ from kafkascope.dissectors.schema import (
 
 SHARE_GROUP_PARTITION_METADATA_KEY = coordinator_key(
     "ShareGroupPartitionMetadataKey", key=9, versions="0"
-).of(
-    String("group_id", "0+", subject="groupId"),
+).of(*GROUP_KEY)
+
+SHARE_GROUP_TOPIC = (
+    Uuid("topic_id", "0+", volatile=True),
+    String("topic_name", "0+", subject="topicName"),
+)
+
+SHARE_GROUP_PARTITIONS = (
+    *SHARE_GROUP_TOPIC,
+    Array("partitions", "0+").of(Int32),
 )
 
 SHARE_GROUP_PARTITION_METADATA_VALUE = (
     coordinator_value("ShareGroupPartitionMetadataValue", key=9, versions="0", flexible="0+")
     .of(
-        Array("topics", "0+").of(
-            Uuid("topic_id", "0+", volatile=True),
-            String("topic_name", "0+", subject="topicName"),
-            Int32("num_partitions", "0+"),
-            Array("partition_metadata", "0+").of(
-                Int32("partition", "0+"),
-                Array("racks", "0+", subject="rack").of(String),
-            ),
-        ),
+        Array("topics", "0+").of(*TOPIC_METADATA),
     )
     .but(
         variant(0, releases="3.9.0", flexible=True).of(
-            Array("initialized_topics", "0+").of(
-                Uuid("topic_id", "0+", volatile=True),
-                String("topic_name", "0+", subject="topicName"),
-                Array("partitions", "0+").of(Int32),
-            ),
-            Array("deleting_topics", "0+").of(
-                Uuid("topic_id", "0+", volatile=True),
-                String("topic_name", "0+", subject="topicName"),
-            ),
+            Array("initialized_topics", "0+").of(*SHARE_GROUP_PARTITIONS),
+            Array("deleting_topics", "0+").of(*SHARE_GROUP_TOPIC),
         ),
     )
 )
 
 SHARE_GROUP_MEMBER_METADATA_KEY = coordinator_key(
     "ShareGroupMemberMetadataKey", key=10, versions="0"
-).of(
-    String("group_id", "0+", subject="groupId"),
-    String("member_id", "0+", volatile=True, subject="memberId"),
-)
+).of(*MEMBER_KEY)
 
 SHARE_GROUP_MEMBER_METADATA_VALUE = coordinator_value(
     "ShareGroupMemberMetadataValue", key=10, versions="0", flexible="0+"
@@ -63,7 +60,7 @@ SHARE_GROUP_MEMBER_METADATA_VALUE = coordinator_value(
 )
 
 SHARE_GROUP_METADATA_KEY = coordinator_key("ShareGroupMetadataKey", key=11, versions="0").of(
-    String("group_id", "0+", subject="groupId"),
+    *GROUP_KEY
 )
 
 SHARE_GROUP_METADATA_VALUE = (
@@ -81,44 +78,25 @@ SHARE_GROUP_METADATA_VALUE = (
 
 SHARE_GROUP_TARGET_ASSIGNMENT_METADATA_KEY = coordinator_key(
     "ShareGroupTargetAssignmentMetadataKey", key=12, versions="0"
-).of(
-    String("group_id", "0+", subject="groupId"),
-)
+).of(*GROUP_KEY)
 
 SHARE_GROUP_TARGET_ASSIGNMENT_METADATA_VALUE = coordinator_value(
     "ShareGroupTargetAssignmentMetadataValue", key=12, versions="0", flexible="0+"
-).of(
-    Int32("assignment_epoch", "0+", volatile=True),
-    Int64("assignment_timestamp", "0+", tag=0, default=0, unit="time_ms", volatile=True),
-)
+).of(*TARGET_ASSIGNMENT_METADATA)
 
 SHARE_GROUP_TARGET_ASSIGNMENT_MEMBER_KEY = coordinator_key(
     "ShareGroupTargetAssignmentMemberKey", key=13, versions="0"
-).of(
-    String("group_id", "0+", subject="groupId"),
-    String("member_id", "0+", volatile=True, subject="memberId"),
-)
+).of(*MEMBER_KEY)
 
 SHARE_GROUP_TARGET_ASSIGNMENT_MEMBER_VALUE = coordinator_value(
     "ShareGroupTargetAssignmentMemberValue", key=13, versions="0", flexible="0+"
 ).of(
-    Array("topic_partitions", "0+").of(
-        Uuid("topic_id", "0+", volatile=True),
-        Array("partitions", "0+").of(Int32),
-    ),
+    Array("topic_partitions", "0+").of(*TOPIC_PARTITIONS),
 )
 
 SHARE_GROUP_CURRENT_MEMBER_ASSIGNMENT_KEY = coordinator_key(
     "ShareGroupCurrentMemberAssignmentKey", key=14, versions="0"
-).of(
-    String("group_id", "0+", subject="groupId"),
-    String("member_id", "0+", volatile=True, subject="memberId"),
-)
-
-TOPIC_PARTITIONS = (
-    Uuid("topic_id", "0+", volatile=True),
-    Array("partitions", "0+").of(Int32),
-)
+).of(*MEMBER_KEY)
 
 SHARE_GROUP_CURRENT_MEMBER_ASSIGNMENT_VALUE = coordinator_value(
     "ShareGroupCurrentMemberAssignmentValue", key=14, versions="0", flexible="0+"
@@ -131,39 +109,19 @@ SHARE_GROUP_CURRENT_MEMBER_ASSIGNMENT_VALUE = coordinator_value(
 
 SHARE_GROUP_STATE_PARTITION_METADATA_KEY = coordinator_key(
     "ShareGroupStatePartitionMetadataKey", key=15, versions="0"
-).of(
-    String("group_id", "0+", subject="groupId"),
-)
-
-TOPIC_INFO = (
-    Uuid("topic_id", "0+", volatile=True),
-    String("topic_name", "0+", subject="topicName"),
-)
-
-TOPIC_PARTITIONS_INFO = (
-    Uuid("topic_id", "0+", volatile=True),
-    String("topic_name", "0+", subject="topicName"),
-    Array("partitions", "0+").of(Int32),
-)
+).of(*GROUP_KEY)
 
 SHARE_GROUP_STATE_PARTITION_METADATA_VALUE = (
     coordinator_value("ShareGroupStatePartitionMetadataValue", key=15, versions="0", flexible="0+")
     .of(
-        Array("initializing_topics", "0+").of(*TOPIC_PARTITIONS_INFO),
-        Array("initialized_topics", "0+").of(*TOPIC_PARTITIONS_INFO),
-        Array("deleting_topics", "0+").of(*TOPIC_INFO),
+        Array("initializing_topics", "0+").of(*SHARE_GROUP_PARTITIONS),
+        Array("initialized_topics", "0+").of(*SHARE_GROUP_PARTITIONS),
+        Array("deleting_topics", "0+").of(*SHARE_GROUP_TOPIC),
     )
     .but(
         variant(0, releases="4.0.0-4.0.1", flexible=True).of(
-            Array("initialized_topics", "0+").of(
-                Uuid("topic_id", "0+", volatile=True),
-                String("topic_name", "0+", subject="topicName"),
-                Array("partitions", "0+").of(Int32),
-            ),
-            Array("deleting_topics", "0+").of(
-                Uuid("topic_id", "0+", volatile=True),
-                String("topic_name", "0+", subject="topicName"),
-            ),
+            Array("initialized_topics", "0+").of(*SHARE_GROUP_PARTITIONS),
+            Array("deleting_topics", "0+").of(*SHARE_GROUP_TOPIC),
         ),
     )
 )

@@ -1,5 +1,15 @@
 """Records of `__consumer_offsets`: streams groups (KIP-1071)."""
 
+from kafkascope.dissectors.messages.common_structs import (
+    CLIENT_TAG,
+    COPARTITION_GROUP,
+    GROUP_KEY,
+    MEMBER_KEY,
+    STREAMS_ENDPOINT,
+    TARGET_ASSIGNMENT_METADATA,
+    TASK_IDS,
+    TOPIC_CONFIG,
+)
 from kafkascope.dissectors.schema import (
     Array,
     Int8,
@@ -8,18 +18,12 @@ from kafkascope.dissectors.schema import (
     Int64,
     String,
     Struct,
-    Uint16,
     coordinator_key,
     coordinator_value,
 )
 
 STREAMS_GROUP_METADATA_KEY = coordinator_key("StreamsGroupMetadataKey", key=17, versions="0").of(
-    String("group_id", "0+", subject="groupId"),
-)
-
-LAST_ASSIGNMENT_CONFIG = (
-    String("key", "0+", word="ConfigName"),
-    String("value", "0+", subject="configValue"),
+    *GROUP_KEY
 )
 
 STREAMS_GROUP_METADATA_VALUE = coordinator_value(
@@ -28,27 +32,14 @@ STREAMS_GROUP_METADATA_VALUE = coordinator_value(
     Int32("epoch", "0+", volatile=True),
     Int64("metadata_hash", "0+", volatile=True),
     Int32("validated_topology_epoch", "0+", tag=0, default=-1),
-    Array("last_assignment_configs", "0+", nullable="0+", tag=1).of(*LAST_ASSIGNMENT_CONFIG),
+    Array("last_assignment_configs", "0+", nullable="0+", tag=1).of(*TOPIC_CONFIG),
     Int32("stored_description_topology_epoch", "0+", tag=2, default=-1),
     Int32("failed_description_topology_epoch", "0+", tag=3, default=-1),
 )
 
 STREAMS_GROUP_MEMBER_METADATA_KEY = coordinator_key(
     "StreamsGroupMemberMetadataKey", key=19, versions="0"
-).of(
-    String("group_id", "0+", subject="groupId"),
-    String("member_id", "0+", volatile=True, subject="memberId"),
-)
-
-ENDPOINT = (
-    String("host", "0+", subject="address"),
-    Uint16("port", "0+"),
-)
-
-KEY_VALUE = (
-    String("key", "0+", subject="clientTag"),
-    String("value", "0+", subject="clientTag"),
-)
+).of(*MEMBER_KEY)
 
 STREAMS_GROUP_MEMBER_METADATA_VALUE = coordinator_value(
     "StreamsGroupMemberMetadataValue", key=19, versions="0", flexible="0+"
@@ -60,53 +51,36 @@ STREAMS_GROUP_MEMBER_METADATA_VALUE = coordinator_value(
     Int32("rebalance_timeout_ms", "0+", default=-1),
     Int32("topology_epoch", "0+"),
     String("process_id", "0+", subject="memberId"),
-    Struct("user_endpoint", "0+", nullable="0+", default=None).of(*ENDPOINT),
-    Array("client_tags", "0+").of(*KEY_VALUE),
+    Struct("user_endpoint", "0+", nullable="0+", default=None).of(*STREAMS_ENDPOINT),
+    Array("client_tags", "0+").of(*CLIENT_TAG),
 )
 
 STREAMS_GROUP_TARGET_ASSIGNMENT_METADATA_KEY = coordinator_key(
     "StreamsGroupTargetAssignmentMetadataKey", key=20, versions="0"
-).of(
-    String("group_id", "0+", subject="groupId"),
-)
+).of(*GROUP_KEY)
 
 STREAMS_GROUP_TARGET_ASSIGNMENT_METADATA_VALUE = coordinator_value(
     "StreamsGroupTargetAssignmentMetadataValue", key=20, versions="0", flexible="0+"
-).of(
-    Int32("assignment_epoch", "0+", volatile=True),
-    Int64("assignment_timestamp", "0+", tag=0, default=0, unit="time_ms", volatile=True),
-)
+).of(*TARGET_ASSIGNMENT_METADATA)
 
 STREAMS_GROUP_TARGET_ASSIGNMENT_MEMBER_KEY = coordinator_key(
     "StreamsGroupTargetAssignmentMemberKey", key=21, versions="0"
-).of(
-    String("group_id", "0+", subject="groupId"),
-    String("member_id", "0+", volatile=True, subject="memberId"),
-)
-
-STREAMS_GROUP_TARGET_ASSIGNMENT_MEMBER_VALUE_TASK_IDS = (
-    String("subtopology_id", "0+", subject="subtopologyId"),
-    Array("partitions", "0+").of(Int32),
-)
+).of(*MEMBER_KEY)
 
 STREAMS_GROUP_TARGET_ASSIGNMENT_MEMBER_VALUE = coordinator_value(
     "StreamsGroupTargetAssignmentMemberValue", key=21, versions="0", flexible="0+"
 ).of(
-    Array("active_tasks", "0+").of(*STREAMS_GROUP_TARGET_ASSIGNMENT_MEMBER_VALUE_TASK_IDS),
-    Array("standby_tasks", "0+").of(*STREAMS_GROUP_TARGET_ASSIGNMENT_MEMBER_VALUE_TASK_IDS),
-    Array("warmup_tasks", "0+").of(*STREAMS_GROUP_TARGET_ASSIGNMENT_MEMBER_VALUE_TASK_IDS),
+    Array("active_tasks", "0+").of(*TASK_IDS),
+    Array("standby_tasks", "0+").of(*TASK_IDS),
+    Array("warmup_tasks", "0+").of(*TASK_IDS),
 )
 
 STREAMS_GROUP_CURRENT_MEMBER_ASSIGNMENT_KEY = coordinator_key(
     "StreamsGroupCurrentMemberAssignmentKey", key=22, versions="0"
-).of(
-    String("group_id", "0+", subject="groupId"),
-    String("member_id", "0+", volatile=True, subject="memberId"),
-)
+).of(*MEMBER_KEY)
 
-STREAMS_GROUP_CURRENT_MEMBER_ASSIGNMENT_VALUE_TASK_IDS = (
-    String("subtopology_id", "0+", subject="subtopologyId"),
-    Array("partitions", "0+").of(Int32),
+ASSIGNED_TASKS = (
+    *TASK_IDS,
     Array("assignment_epochs", "0+", nullable="0+", tag=0, volatile=True).of(Int32),
 )
 
@@ -116,27 +90,16 @@ STREAMS_GROUP_CURRENT_MEMBER_ASSIGNMENT_VALUE = coordinator_value(
     Int32("member_epoch", "0+", volatile=True),
     Int32("previous_member_epoch", "0+", volatile=True),
     Int8("state", "0+", enum="StreamsGroupMemberState"),
-    Array("active_tasks", "0+").of(*STREAMS_GROUP_CURRENT_MEMBER_ASSIGNMENT_VALUE_TASK_IDS),
-    Array("standby_tasks", "0+").of(*STREAMS_GROUP_CURRENT_MEMBER_ASSIGNMENT_VALUE_TASK_IDS),
-    Array("warmup_tasks", "0+").of(*STREAMS_GROUP_CURRENT_MEMBER_ASSIGNMENT_VALUE_TASK_IDS),
-    Array("active_tasks_pending_revocation", "0+").of(
-        *STREAMS_GROUP_CURRENT_MEMBER_ASSIGNMENT_VALUE_TASK_IDS
-    ),
-    Array("standby_tasks_pending_revocation", "0+").of(
-        *STREAMS_GROUP_CURRENT_MEMBER_ASSIGNMENT_VALUE_TASK_IDS
-    ),
-    Array("warmup_tasks_pending_revocation", "0+").of(
-        *STREAMS_GROUP_CURRENT_MEMBER_ASSIGNMENT_VALUE_TASK_IDS
-    ),
+    Array("active_tasks", "0+").of(*ASSIGNED_TASKS),
+    Array("standby_tasks", "0+").of(*ASSIGNED_TASKS),
+    Array("warmup_tasks", "0+").of(*ASSIGNED_TASKS),
+    Array("active_tasks_pending_revocation", "0+").of(*ASSIGNED_TASKS),
+    Array("standby_tasks_pending_revocation", "0+").of(*ASSIGNED_TASKS),
+    Array("warmup_tasks_pending_revocation", "0+").of(*ASSIGNED_TASKS),
 )
 
 STREAMS_GROUP_TOPOLOGY_KEY = coordinator_key("StreamsGroupTopologyKey", key=23, versions="0").of(
-    String("group_id", "0+", subject="groupId"),
-)
-
-TOPIC_CONFIG = (
-    String("key", "0+", word="ConfigName"),
-    String("value", "0+", subject="configValue"),
+    *GROUP_KEY
 )
 
 TOPIC_INFO = (
@@ -157,10 +120,6 @@ STREAMS_GROUP_TOPOLOGY_VALUE = coordinator_value(
         Array("state_changelog_topics", "0+").of(*TOPIC_INFO),
         Array("repartition_sink_topics", "0+", subject="topicName").of(String),
         Array("repartition_source_topics", "0+").of(*TOPIC_INFO),
-        Array("copartition_groups", "0+").of(
-            Array("source_topics", "0+").of(Int16),
-            Array("source_topic_regex", "0+").of(Int16),
-            Array("repartition_source_topics", "0+").of(Int16),
-        ),
+        Array("copartition_groups", "0+").of(*COPARTITION_GROUP),
     ),
 )

@@ -1,12 +1,12 @@
 """ControllerRegistration (api key 70)."""
 
+from kafkascope.dissectors.messages.common_structs import FEATURE, LISTENER
 from kafkascope.dissectors.schema import (
     Array,
     Bool,
     Int16,
     Int32,
     String,
-    Uint16,
     Uuid,
     request,
     response,
@@ -18,17 +18,8 @@ CONTROLLER_REGISTRATION_REQUEST = request(
     Int32("controller_id", "0+", subject="brokerId"),
     Uuid("incarnation_id", "0+", volatile=True),
     Bool("zk_migration_ready", "0+"),
-    Array("listeners", "0+").of(
-        String("name", "0+", map_key=True, word="Listener"),
-        String("host", "0+", subject="address"),
-        Uint16("port", "0+"),
-        Int16("security_protocol", "0+", enum="SecurityProtocol"),
-    ),
-    Array("features", "0+").of(
-        String("name", "0+", map_key=True, word="Feature"),
-        Int16("min_supported_version", "0+", enum="FeatureLevel"),
-        Int16("max_supported_version", "0+", enum="FeatureLevel"),
-    ),
+    Array("listeners", "0+").of(*LISTENER),
+    Array("features", "0+").of(*FEATURE),
 )
 
 CONTROLLER_REGISTRATION_RESPONSE = response(

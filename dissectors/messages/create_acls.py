@@ -1,5 +1,6 @@
 """CreateAcls (api key 30)."""
 
+from kafkascope.dissectors.messages.common_structs import ACL_PERMISSION
 from kafkascope.dissectors.schema import Array, Int8, Int16, Int32, String, request, response
 
 CREATE_ACLS_REQUEST = request("CreateAcls", key=30, versions="0-3", flexible="2+").of(
@@ -7,10 +8,7 @@ CREATE_ACLS_REQUEST = request("CreateAcls", key=30, versions="0-3", flexible="2+
         Int8("resource_type", "0+", enum="AclResourceType"),
         String("resource_name", "0+", subject="resourceName"),
         Int8("resource_pattern_type", "1+", default=3, enum="AclPatternType"),
-        String("principal", "0+", subject="principal"),
-        String("host", "0+", subject="address"),
-        Int8("operation", "0+", enum="AclOperation"),
-        Int8("permission_type", "0+", enum="AclPermissionType"),
+        *ACL_PERMISSION,
     ),
 )
 

@@ -1,17 +1,10 @@
 """DeleteAcls (api key 31)."""
 
+from kafkascope.dissectors.messages.common_structs import ACL_FILTER, ACL_PERMISSION
 from kafkascope.dissectors.schema import Array, Int8, Int16, Int32, String, request, response
 
 DELETE_ACLS_REQUEST = request("DeleteAcls", key=31, versions="0-3", flexible="2+").of(
-    Array("filters", "0+").of(
-        Int8("resource_type_filter", "0+", enum="AclResourceType"),
-        String("resource_name_filter", "0+", nullable="0+", subject="resourceName"),
-        Int8("pattern_type_filter", "1+", default=3, enum="AclPatternType"),
-        String("principal_filter", "0+", nullable="0+", subject="principal"),
-        String("host_filter", "0+", nullable="0+", subject="address"),
-        Int8("operation", "0+", enum="AclOperation"),
-        Int8("permission_type", "0+", enum="AclPermissionType"),
-    ),
+    Array("filters", "0+").of(*ACL_FILTER),
 )
 
 DELETE_ACLS_RESPONSE = response("DeleteAcls", key=31, versions="0-3", flexible="2+").of(
@@ -25,10 +18,7 @@ DELETE_ACLS_RESPONSE = response("DeleteAcls", key=31, versions="0-3", flexible="
             Int8("resource_type", "0+", enum="AclResourceType"),
             String("resource_name", "0+", subject="resourceName"),
             Int8("pattern_type", "1+", default=3, enum="AclPatternType"),
-            String("principal", "0+", subject="principal"),
-            String("host", "0+", subject="address"),
-            Int8("operation", "0+", enum="AclOperation"),
-            Int8("permission_type", "0+", enum="AclPermissionType"),
+            *ACL_PERMISSION,
         ),
     ),
 )

@@ -1,6 +1,7 @@
 """DeleteShareGroupState (api key 86)."""
 
-from kafkascope.dissectors.schema import Array, Int16, Int32, String, Uuid, request, response
+from kafkascope.dissectors.messages.common_structs import SHARE_STATE_RESULT
+from kafkascope.dissectors.schema import Array, Int32, String, Uuid, request, response
 
 DELETE_SHARE_GROUP_STATE_REQUEST = request(
     "DeleteShareGroupState", key=86, versions="0", flexible="0+"
@@ -17,12 +18,5 @@ DELETE_SHARE_GROUP_STATE_REQUEST = request(
 DELETE_SHARE_GROUP_STATE_RESPONSE = response(
     "DeleteShareGroupState", key=86, versions="0", flexible="0+"
 ).of(
-    Array("results", "0+").of(
-        Uuid("topic_id", "0+", volatile=True),
-        Array("partitions", "0+").of(
-            Int32("partition", "0+"),
-            Int16("error_code", "0+", enum="ErrorCode"),
-            String("error_message", "0+", nullable="0+", default=None, subject="freeText"),
-        ),
-    ),
+    Array("results", "0+").of(*SHARE_STATE_RESULT),
 )

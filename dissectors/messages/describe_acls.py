@@ -1,15 +1,10 @@
 """DescribeAcls (api key 29)."""
 
+from kafkascope.dissectors.messages.common_structs import ACL_FILTER, ACL_PERMISSION
 from kafkascope.dissectors.schema import Array, Int8, Int16, Int32, String, request, response
 
 DESCRIBE_ACLS_REQUEST = request("DescribeAcls", key=29, versions="0-3", flexible="2+").of(
-    Int8("resource_type_filter", "0+", enum="AclResourceType"),
-    String("resource_name_filter", "0+", nullable="0+", subject="resourceName"),
-    Int8("pattern_type_filter", "1+", default=3, enum="AclPatternType"),
-    String("principal_filter", "0+", nullable="0+", subject="principal"),
-    String("host_filter", "0+", nullable="0+", subject="address"),
-    Int8("operation", "0+", enum="AclOperation"),
-    Int8("permission_type", "0+", enum="AclPermissionType"),
+    *ACL_FILTER
 )
 
 DESCRIBE_ACLS_RESPONSE = response("DescribeAcls", key=29, versions="0-3", flexible="2+").of(
@@ -20,11 +15,6 @@ DESCRIBE_ACLS_RESPONSE = response("DescribeAcls", key=29, versions="0-3", flexib
         Int8("resource_type", "0+", enum="AclResourceType"),
         String("resource_name", "0+", subject="resourceName"),
         Int8("pattern_type", "1+", default=3, enum="AclPatternType"),
-        Array("acls", "0+").of(
-            String("principal", "0+", subject="principal"),
-            String("host", "0+", subject="address"),
-            Int8("operation", "0+", enum="AclOperation"),
-            Int8("permission_type", "0+", enum="AclPermissionType"),
-        ),
+        Array("acls", "0+").of(*ACL_PERMISSION),
     ),
 )

@@ -1,5 +1,6 @@
 """DescribeClientQuotas (api key 48)."""
 
+from kafkascope.dissectors.messages.common_structs import QUOTA_ENTITY
 from kafkascope.dissectors.schema import (
     Array,
     Bool,
@@ -30,10 +31,7 @@ DESCRIBE_CLIENT_QUOTAS_RESPONSE = response(
     Int16("error_code", "0+", enum="ErrorCode"),
     String("error_message", "0+", nullable="0+", subject="freeText"),
     Array("entries", "0+", nullable="0+").of(
-        Array("entity", "0+").of(
-            String("entity_type", "0+", enum="ClientQuotaEntityType"),
-            String("entity_name", "0+", nullable="0+", subject="resourceName"),
-        ),
+        Array("entity", "0+").of(*QUOTA_ENTITY),
         Array("values", "0+").of(
             String("key", "0+", word="QuotaKey"),
             Float64("value", "0+"),

@@ -1,11 +1,10 @@
 """EndQuorumEpoch (api key 54)."""
 
+from kafkascope.dissectors.messages.common_structs import QUORUM_EPOCH_RESPONSE, QUORUM_LISTENER
 from kafkascope.dissectors.schema import (
     Array,
-    Int16,
     Int32,
     String,
-    Uint16,
     Uuid,
     request,
     response,
@@ -29,11 +28,7 @@ END_QUORUM_EPOCH_REQUEST = (
                 ),
             ),
         ),
-        Array("leader_endpoints", "1+").of(
-            String("name", "1+", map_key=True, word="Listener"),
-            String("host", "1+", subject="address"),
-            Uint16("port", "1+"),
-        ),
+        Array("leader_endpoints", "1+").of(*QUORUM_LISTENER),
     )
     .but(
         variant(0, releases="2.7.0-2.7.2", flexible=False).of(
@@ -55,19 +50,5 @@ END_QUORUM_EPOCH_REQUEST = (
 )
 
 END_QUORUM_EPOCH_RESPONSE = response("EndQuorumEpoch", key=54, versions="0-1", flexible="1+").of(
-    Int16("error_code", "0+", enum="ErrorCode"),
-    Array("topics", "0+").of(
-        String("topic_name", "0+", entity="topicName"),
-        Array("partitions", "0+").of(
-            Int32("partition_index", "0+"),
-            Int16("error_code", "0+", enum="ErrorCode"),
-            Int32("leader_id", "0+", entity="brokerId"),
-            Int32("leader_epoch", "0+", volatile=True),
-        ),
-    ),
-    Array("node_endpoints", "1+", tag=0).of(
-        Int32("node_id", "1+", entity="brokerId", map_key=True),
-        String("host", "1+", subject="address"),
-        Uint16("port", "1+"),
-    ),
+    *QUORUM_EPOCH_RESPONSE
 )

@@ -1,5 +1,6 @@
 """FetchSnapshot (api key 59)."""
 
+from kafkascope.dissectors.messages.common_structs import QUORUM_NODE_ENDPOINT
 from kafkascope.dissectors.schema import (
     Array,
     Int16,
@@ -8,7 +9,6 @@ from kafkascope.dissectors.schema import (
     Records,
     String,
     Struct,
-    Uint16,
     Uuid,
     request,
     response,
@@ -56,9 +56,5 @@ FETCH_SNAPSHOT_RESPONSE = response("FetchSnapshot", key=59, versions="0-1", flex
             Records("unaligned_records", "0+"),
         ),
     ),
-    Array("node_endpoints", "1+", tag=0).of(
-        Int32("node_id", "1+", entity="brokerId", map_key=True),
-        String("host", "1+", subject="address"),
-        Uint16("port", "1+"),
-    ),
+    Array("node_endpoints", "1+", tag=0).of(*QUORUM_NODE_ENDPOINT),
 )

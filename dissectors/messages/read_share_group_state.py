@@ -1,8 +1,8 @@
 """ReadShareGroupState (api key 84)."""
 
+from kafkascope.dissectors.messages.common_structs import SHARE_STATE_BATCH, SHARE_STATE_QUERY
 from kafkascope.dissectors.schema import (
     Array,
-    Int8,
     Int16,
     Int32,
     Int64,
@@ -16,13 +16,7 @@ READ_SHARE_GROUP_STATE_REQUEST = request(
     "ReadShareGroupState", key=84, versions="0", flexible="0+"
 ).of(
     String("group_id", "0+", subject="groupId"),
-    Array("topics", "0+").of(
-        Uuid("topic_id", "0+", volatile=True),
-        Array("partitions", "0+").of(
-            Int32("partition", "0+"),
-            Int32("leader_epoch", "0+", volatile=True),
-        ),
-    ),
+    Array("topics", "0+").of(*SHARE_STATE_QUERY),
 )
 
 READ_SHARE_GROUP_STATE_RESPONSE = response(
@@ -36,12 +30,7 @@ READ_SHARE_GROUP_STATE_RESPONSE = response(
             String("error_message", "0+", nullable="0+", default=None, subject="freeText"),
             Int32("state_epoch", "0+", volatile=True),
             Int64("start_offset", "0+"),
-            Array("state_batches", "0+").of(
-                Int64("first_offset", "0+"),
-                Int64("last_offset", "0+"),
-                Int8("delivery_state", "0+", enum="ShareRecordState"),
-                Int16("delivery_count", "0+"),
-            ),
+            Array("state_batches", "0+").of(*SHARE_STATE_BATCH),
         ),
     ),
 )

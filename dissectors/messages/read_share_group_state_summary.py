@@ -1,5 +1,6 @@
 """ReadShareGroupStateSummary (api key 87)."""
 
+from kafkascope.dissectors.messages.common_structs import SHARE_STATE_QUERY
 from kafkascope.dissectors.schema import (
     Array,
     Int16,
@@ -16,13 +17,7 @@ READ_SHARE_GROUP_STATE_SUMMARY_REQUEST = request(
     "ReadShareGroupStateSummary", key=87, versions="0-1", flexible="0+"
 ).of(
     String("group_id", "0+", subject="groupId"),
-    Array("topics", "0+").of(
-        Uuid("topic_id", "0+", volatile=True),
-        Array("partitions", "0+").of(
-            Int32("partition", "0+"),
-            Int32("leader_epoch", "0+", volatile=True),
-        ),
-    ),
+    Array("topics", "0+").of(*SHARE_STATE_QUERY),
 )
 
 READ_SHARE_GROUP_STATE_SUMMARY_RESPONSE = (

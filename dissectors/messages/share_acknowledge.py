@@ -1,12 +1,11 @@
 """ShareAcknowledge (api key 79)."""
 
+from kafkascope.dissectors.messages.common_structs import ACKNOWLEDGEMENT_BATCH, SHARE_NODE_ENDPOINT
 from kafkascope.dissectors.schema import (
     Array,
     Bool,
-    Int8,
     Int16,
     Int32,
-    Int64,
     String,
     Struct,
     Uuid,
@@ -23,11 +22,7 @@ SHARE_ACKNOWLEDGE_REQUEST = request("ShareAcknowledge", key=79, versions="0-2", 
         Uuid("topic_id", "0+", map_key=True, volatile=True),
         Array("partitions", "0+").of(
             Int32("partition_index", "0+", map_key=True),
-            Array("acknowledgement_batches", "0+").of(
-                Int64("first_offset", "0+"),
-                Int64("last_offset", "0+"),
-                Array("acknowledge_types", "0+", enum="AcknowledgeType").of(Int8),
-            ),
+            Array("acknowledgement_batches", "0+").of(*ACKNOWLEDGEMENT_BATCH),
         ),
     ),
 )
@@ -49,10 +44,5 @@ SHARE_ACKNOWLEDGE_RESPONSE = response("ShareAcknowledge", key=79, versions="0-2"
             ),
         ),
     ),
-    Array("node_endpoints", "0+").of(
-        Int32("node_id", "0+", entity="brokerId", map_key=True),
-        String("host", "0+", endpoint=True, subject="address"),
-        Int32("port", "0+", endpoint=True),
-        String("rack", "0+", nullable="0+", default=None, subject="rack"),
-    ),
+    Array("node_endpoints", "0+").of(*SHARE_NODE_ENDPOINT),
 )

@@ -1,5 +1,10 @@
 """ShareFetch (api key 78)."""
 
+from kafkascope.dissectors.messages.common_structs import (
+    ACKNOWLEDGEMENT_BATCH,
+    SHARE_NODE_ENDPOINT,
+    TOPIC_PARTITIONS,
+)
 from kafkascope.dissectors.schema import (
     Array,
     Bool,
@@ -31,17 +36,10 @@ SHARE_FETCH_REQUEST = request("ShareFetch", key=78, versions="0-2", flexible="0+
         Array("partitions", "0+").of(
             Int32("partition_index", "0+", map_key=True),
             Int32("partition_max_bytes", "0"),
-            Array("acknowledgement_batches", "0+").of(
-                Int64("first_offset", "0+"),
-                Int64("last_offset", "0+"),
-                Array("acknowledge_types", "0+", enum="AcknowledgeType").of(Int8),
-            ),
+            Array("acknowledgement_batches", "0+").of(*ACKNOWLEDGEMENT_BATCH),
         ),
     ),
-    Array("forgotten_topics_data", "0+").of(
-        Uuid("topic_id", "0+", volatile=True),
-        Array("partitions", "0+").of(Int32),
-    ),
+    Array("forgotten_topics_data", "0+").of(*TOPIC_PARTITIONS),
 )
 
 SHARE_FETCH_RESPONSE = response("ShareFetch", key=78, versions="0-2", flexible="0+").of(
@@ -71,10 +69,5 @@ SHARE_FETCH_RESPONSE = response("ShareFetch", key=78, versions="0-2", flexible="
             ),
         ),
     ),
-    Array("node_endpoints", "0+").of(
-        Int32("node_id", "0+", entity="brokerId", map_key=True),
-        String("host", "0+", endpoint=True, subject="address"),
-        Int32("port", "0+", endpoint=True),
-        String("rack", "0+", nullable="0+", default=None, subject="rack"),
-    ),
+    Array("node_endpoints", "0+").of(*SHARE_NODE_ENDPOINT),
 )

@@ -1,13 +1,12 @@
 """ShareGroupDescribe (api key 77)."""
 
+from kafkascope.dissectors.messages.common_structs import DESCRIBED_GROUP, NAMED_TOPIC_PARTITIONS
 from kafkascope.dissectors.schema import (
     Array,
     Bool,
-    Int16,
     Int32,
     String,
     Struct,
-    Uuid,
     request,
     response,
 )
@@ -19,25 +18,14 @@ SHARE_GROUP_DESCRIBE_REQUEST = request(
     Bool("include_authorized_operations", "0+"),
 )
 
-TOPIC_PARTITIONS = (
-    Uuid("topic_id", "0+", volatile=True),
-    String("topic_name", "0+", entity="topicName"),
-    Array("partitions", "0+").of(Int32),
-)
-
-ASSIGNMENT = (Array("topic_partitions", "0+").of(*TOPIC_PARTITIONS),)
+ASSIGNMENT = (Array("topic_partitions", "0+").of(*NAMED_TOPIC_PARTITIONS),)
 
 SHARE_GROUP_DESCRIBE_RESPONSE = response(
     "ShareGroupDescribe", key=77, versions="0-1", flexible="0+"
 ).of(
     Int32("throttle_time_ms", "0+", volatile=True),
     Array("groups", "0+").of(
-        Int16("error_code", "0+", enum="ErrorCode"),
-        String("error_message", "0+", nullable="0+", default=None, subject="freeText"),
-        String("group_id", "0+", entity="groupId"),
-        String("group_state", "0+", enum="GroupState"),
-        Int32("group_epoch", "0+", volatile=True),
-        Int32("assignment_epoch", "0+", volatile=True),
+        *DESCRIBED_GROUP,
         String("assignor_name", "0+", word="Assignor"),
         Array("members", "0+").of(
             String("member_id", "0+", volatile=True, subject="memberId"),

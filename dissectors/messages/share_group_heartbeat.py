@@ -1,12 +1,12 @@
 """ShareGroupHeartbeat (api key 76)."""
 
+from kafkascope.dissectors.messages.common_structs import TOPIC_PARTITIONS
 from kafkascope.dissectors.schema import (
     Array,
     Int16,
     Int32,
     String,
     Struct,
-    Uuid,
     request,
     response,
 )
@@ -21,11 +21,6 @@ SHARE_GROUP_HEARTBEAT_REQUEST = request(
     Array("subscribed_topic_names", "0+", nullable="0+", default=None, entity="topicName").of(
         String
     ),
-)
-
-TOPIC_PARTITIONS = (
-    Uuid("topic_id", "0+", volatile=True),
-    Array("partitions", "0+").of(Int32),
 )
 
 SHARE_GROUP_HEARTBEAT_RESPONSE = response(

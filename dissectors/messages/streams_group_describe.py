@@ -1,15 +1,20 @@
 """StreamsGroupDescribe (api key 89)."""
 
+from kafkascope.dissectors.messages.common_structs import (
+    CLIENT_TAG,
+    DESCRIBED_GROUP,
+    STREAMS_ENDPOINT,
+    STREAMS_TOPIC,
+    TASK_IDS,
+    TASK_OFFSET,
+)
 from kafkascope.dissectors.schema import (
     Array,
     Bool,
     Int8,
-    Int16,
     Int32,
-    Int64,
     String,
     Struct,
-    Uint16,
     request,
     response,
 )
@@ -22,43 +27,10 @@ STREAMS_GROUP_DESCRIBE_REQUEST = request(
     Bool("include_topology_description", "1+", default=False),
 )
 
-ENDPOINT = (
-    String("host", "0+", subject="address"),
-    Uint16("port", "0+"),
-)
-
-CLIENT_TAG = (
-    String("key", "0+", subject="clientTag"),
-    String("value", "0+", subject="clientTag"),
-)
-
-TOPIC_CONFIG = (
-    String("key", "0+", word="ConfigName"),
-    String("value", "0+", subject="configValue"),
-)
-
-TASK_IDS = (
-    String("subtopology_id", "0+", subject="subtopologyId"),
-    Array("partitions", "0+").of(Int32),
-)
-
 ASSIGNMENT = (
     Array("active_tasks", "0+").of(*TASK_IDS),
     Array("standby_tasks", "0+").of(*TASK_IDS),
     Array("warmup_tasks", "0+").of(*TASK_IDS),
-)
-
-TASK_OFFSET = (
-    String("subtopology_id", "0+", subject="subtopologyId"),
-    Int32("partition", "0+"),
-    Int64("offset", "0+"),
-)
-
-TOPIC_INFO = (
-    String("name", "0+", entity="topicName"),
-    Int32("partitions", "0+"),
-    Int16("replication_factor", "0+"),
-    Array("topic_configs", "0+").of(*TOPIC_CONFIG),
 )
 
 TOPOLOGY_DESCRIPTION_NODE = (
@@ -90,20 +62,15 @@ STREAMS_GROUP_DESCRIBE_RESPONSE = response(
 ).of(
     Int32("throttle_time_ms", "0+", volatile=True),
     Array("groups", "0+").of(
-        Int16("error_code", "0+", enum="ErrorCode"),
-        String("error_message", "0+", nullable="0+", default=None, subject="freeText"),
-        String("group_id", "0+", entity="groupId"),
-        String("group_state", "0+", enum="GroupState"),
-        Int32("group_epoch", "0+", volatile=True),
-        Int32("assignment_epoch", "0+", volatile=True),
+        *DESCRIBED_GROUP,
         Struct("topology", "0+", nullable="0+", default=None).of(
             Int32("epoch", "0+"),
             Array("subtopologies", "0+", nullable="0+", default=None).of(
                 String("subtopology_id", "0+", subject="subtopologyId"),
                 Array("source_topics", "0+", entity="topicName").of(String),
                 Array("repartition_sink_topics", "0+", entity="topicName").of(String),
-                Array("state_changelog_topics", "0+").of(*TOPIC_INFO),
-                Array("repartition_source_topics", "0+").of(*TOPIC_INFO),
+                Array("state_changelog_topics", "0+").of(*STREAMS_TOPIC),
+                Array("repartition_source_topics", "0+").of(*STREAMS_TOPIC),
             ),
         ),
         Array("members", "0+").of(
@@ -115,7 +82,7 @@ STREAMS_GROUP_DESCRIBE_RESPONSE = response(
             String("client_host", "0+", subject="address"),
             Int32("topology_epoch", "0+"),
             String("process_id", "0+", subject="memberId"),
-            Struct("user_endpoint", "0+", nullable="0+", default=None).of(*ENDPOINT),
+            Struct("user_endpoint", "0+", nullable="0+", default=None).of(*STREAMS_ENDPOINT),
             Array("client_tags", "0+").of(*CLIENT_TAG),
             Array("task_offsets", "0+").of(*TASK_OFFSET),
             Array("task_end_offsets", "0+").of(*TASK_OFFSET),

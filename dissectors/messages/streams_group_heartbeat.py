@@ -1,5 +1,13 @@
 """StreamsGroupHeartbeat (api key 88)."""
 
+from kafkascope.dissectors.messages.common_structs import (
+    CLIENT_TAG,
+    COPARTITION_GROUP,
+    STREAMS_ENDPOINT,
+    STREAMS_TOPIC,
+    TASK_IDS,
+    TASK_OFFSET,
+)
 from kafkascope.dissectors.schema import (
     Array,
     Bool,
@@ -9,42 +17,8 @@ from kafkascope.dissectors.schema import (
     Int64,
     String,
     Struct,
-    Uint16,
     request,
     response,
-)
-
-ENDPOINT = (
-    String("host", "0+", subject="address"),
-    Uint16("port", "0+"),
-)
-
-CLIENT_TAG = (
-    String("key", "0+", subject="clientTag"),
-    String("value", "0+", subject="clientTag"),
-)
-
-TOPIC_CONFIG = (
-    String("key", "0+", word="ConfigName"),
-    String("value", "0+", subject="configValue"),
-)
-
-TASK_IDS = (
-    String("subtopology_id", "0+", subject="subtopologyId"),
-    Array("partitions", "0+").of(Int32),
-)
-
-TASK_OFFSET = (
-    String("subtopology_id", "0+", subject="subtopologyId"),
-    Int32("partition", "0+"),
-    Int64("offset", "0+"),
-)
-
-TOPIC_INFO = (
-    String("name", "0+", entity="topicName"),
-    Int32("partitions", "0+"),
-    Int16("replication_factor", "0+"),
-    Array("topic_configs", "0+").of(*TOPIC_CONFIG),
 )
 
 STREAMS_GROUP_HEARTBEAT_REQUEST = request(
@@ -63,21 +37,17 @@ STREAMS_GROUP_HEARTBEAT_REQUEST = request(
             String("subtopology_id", "0+", subject="subtopologyId"),
             Array("source_topics", "0+", entity="topicName").of(String),
             Array("source_topic_regex", "0+", subject="topicName").of(String),
-            Array("state_changelog_topics", "0+").of(*TOPIC_INFO),
+            Array("state_changelog_topics", "0+").of(*STREAMS_TOPIC),
             Array("repartition_sink_topics", "0+", entity="topicName").of(String),
-            Array("repartition_source_topics", "0+").of(*TOPIC_INFO),
-            Array("copartition_groups", "0+").of(
-                Array("source_topics", "0+").of(Int16),
-                Array("source_topic_regex", "0+").of(Int16),
-                Array("repartition_source_topics", "0+").of(Int16),
-            ),
+            Array("repartition_source_topics", "0+").of(*STREAMS_TOPIC),
+            Array("copartition_groups", "0+").of(*COPARTITION_GROUP),
         ),
     ),
     Array("active_tasks", "0+", nullable="0+", default=None).of(*TASK_IDS),
     Array("standby_tasks", "0+", nullable="0+", default=None).of(*TASK_IDS),
     Array("warmup_tasks", "0+", nullable="0+", default=None).of(*TASK_IDS),
     String("process_id", "0+", nullable="0+", default=None, subject="memberId"),
-    Struct("user_endpoint", "0+", nullable="0+", default=None).of(*ENDPOINT),
+    Struct("user_endpoint", "0+", nullable="0+", default=None).of(*STREAMS_ENDPOINT),
     Array("client_tags", "0+", nullable="0+", default=None).of(*CLIENT_TAG),
     Array("task_offsets", "0+", nullable="0+", default=None).of(*TASK_OFFSET),
     Array("task_end_offsets", "0+", nullable="0+", default=None).of(*TASK_OFFSET),
@@ -113,7 +83,7 @@ STREAMS_GROUP_HEARTBEAT_RESPONSE = response(
     Bool("topology_description_required", "1+", default=False),
     Int32("endpoint_information_epoch", "0+"),
     Array("partitions_by_user_endpoint", "0+", nullable="0+", default=None).of(
-        Struct("user_endpoint", "0+").of(*ENDPOINT),
+        Struct("user_endpoint", "0+").of(*STREAMS_ENDPOINT),
         Array("active_partitions", "0+").of(*TOPIC_PARTITION),
         Array("standby_partitions", "0+").of(*TOPIC_PARTITION),
     ),

@@ -1,5 +1,6 @@
 """Vote (api key 52)."""
 
+from kafkascope.dissectors.messages.common_structs import QUORUM_NODE_ENDPOINT
 from kafkascope.dissectors.schema import (
     Array,
     Bool,
@@ -7,7 +8,6 @@ from kafkascope.dissectors.schema import (
     Int32,
     Int64,
     String,
-    Uint16,
     Uuid,
     request,
     response,
@@ -43,9 +43,5 @@ VOTE_RESPONSE = response("Vote", key=52, versions="0-2", flexible="0+").of(
             Bool("vote_granted", "0+"),
         ),
     ),
-    Array("node_endpoints", "1+", tag=0).of(
-        Int32("node_id", "1+", entity="brokerId", map_key=True),
-        String("host", "1+", subject="address"),
-        Uint16("port", "1+"),
-    ),
+    Array("node_endpoints", "1+", tag=0).of(*QUORUM_NODE_ENDPOINT),
 )
