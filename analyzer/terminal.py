@@ -15,14 +15,7 @@ from typing import Any, BinaryIO, Final, cast
 
 import click
 
-from kafkascope.analyzer.text import (
-    between_tabs,
-    inert,
-    inert_json,
-    json_safe,
-    safe,
-    tabbed,
-)
+from kafkascope.analyzer.text import between_tabs, inert, inert_json, json_safe, safe, tabbed
 
 PROGRAM: Final = "kafkascope: "
 CLEAR: Final = "\r\x1b[K"

@@ -35,14 +35,7 @@ ROOT = HERE.parent.parent
 sys.path.insert(0, str(ROOT))
 
 from benchmarks.measuring import Arguments, Report, cpu_s, kafkascope, megabytes  # noqa: E402
-from benchmarks.rivals import (  # noqa: E402
-    INSIDE,
-    RIVALS,
-    Missing,
-    enter_namespace,
-    free_port,
-    prepare,
-)
+from benchmarks.rivals import INSIDE, RIVALS, Missing, enter_namespace, free_port, prepare  # noqa: E402
 
 SIZE = struct.Struct(">i")
 FRAME_BYTES = 64 * 1024

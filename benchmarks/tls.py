@@ -18,16 +18,7 @@ from pathlib import Path
 from typing import Any, BinaryIO, Final
 
 import generate
-from measuring import (
-    ONE_PROCESS,
-    Arguments,
-    Compared,
-    Report,
-    in_turn,
-    kafkascope,
-    run,
-    tshark,
-)
+from measuring import ONE_PROCESS, Arguments, Compared, Report, in_turn, kafkascope, run, tshark
 from reader import FIELDS
 
 from tests.captures.tls.writer import CLIENT, Talk

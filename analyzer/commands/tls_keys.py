@@ -11,12 +11,7 @@ import click
 
 from kafkascope.analyzer.commands.help import CommandGroup, complete_files
 from kafkascope.analyzer.commands.tables import TableFormat, print_table, table_options
-from kafkascope.analyzer.reading.key_logs import (
-    FAILED,
-    OPENED,
-    connections_opened,
-    kinds_of_lines,
-)
+from kafkascope.analyzer.reading.key_logs import FAILED, OPENED, connections_opened, kinds_of_lines
 from kafkascope.analyzer.terminal import document, say
 from kafkascope.extras import require
 

@@ -11,14 +11,7 @@ from kafkascope.analyzer.findings.filters import quoted
 from kafkascope.analyzer.findings.limits import LIMITS
 from kafkascope.analyzer.findings.rules import limit
 from kafkascope.analyzer.findings.versions import offered
-from kafkascope.analyzer.findings.view import (
-    Client,
-    Counts,
-    DetectorInput,
-    Exchange,
-    Finding,
-    Row,
-)
+from kafkascope.analyzer.findings.view import Client, Counts, DetectorInput, Exchange, Finding, Row
 from kafkascope.analyzer.findings.words import duration, listed, plural, spelled
 from kafkascope.analyzer.identity import ClientKey, client_of
 from kafkascope.analyzer.merging.tables import by_key

@@ -5,12 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator
 from typing import Any, Final
 
-from kafkascope.analyzer.bodies.dissection import (
-    FRAMING,
-    HEADER,
-    OTHER_LAYOUT,
-    dissect_request,
-)
+from kafkascope.analyzer.bodies.dissection import FRAMING, HEADER, OTHER_LAYOUT, dissect_request
 from kafkascope.analyzer.conversation.detect import FRAMING_LOST
 from kafkascope.analyzer.conversation.plausible import request_within
 from kafkascope.analyzer.findings.counting import (

@@ -10,14 +10,7 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Any, Final
 
-from kafkascope.analyzer.findings.counting import (
-    Event,
-    EventLog,
-    Events,
-    Names,
-    Occurrences,
-    whole,
-)
+from kafkascope.analyzer.findings.counting import Event, EventLog, Events, Names, Occurrences, whole
 from kafkascope.analyzer.findings.filters import all_of, quoted
 from kafkascope.analyzer.findings.limits import LIMITS
 from kafkascope.analyzer.findings.rules import MS, limit

@@ -26,13 +26,7 @@ from kafkascope.analyzer.findings.counting import (
     whole,
 )
 from kafkascope.analyzer.findings.filters import all_of, among
-from kafkascope.analyzer.findings.followers import (
-    MINUTE,
-    SLOT,
-    Slots,
-    idle_followers,
-    note_fetches,
-)
+from kafkascope.analyzer.findings.followers import MINUTE, SLOT, Slots, idle_followers, note_fetches
 from kafkascope.analyzer.findings.limits import LIMITS
 from kafkascope.analyzer.findings.rules import MS, limit
 from kafkascope.analyzer.findings.view import Counts, DetectorInput, Exchange, Finding, Row

@@ -18,11 +18,7 @@ from kafkascope.analyzer.findings.counting import (
 from kafkascope.analyzer.findings.filters import among
 from kafkascope.analyzer.findings.limits import LIMITS
 from kafkascope.analyzer.findings.rules import MS, SECOND, limit
-from kafkascope.analyzer.findings.versions import (
-    answered_versions,
-    first_release,
-    rejected_at_once,
-)
+from kafkascope.analyzer.findings.versions import answered_versions, first_release, rejected_at_once
 from kafkascope.analyzer.findings.view import (
     Client,
     Counts,

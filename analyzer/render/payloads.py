@@ -10,14 +10,7 @@ from kafkascope.analyzer.text import escaped
 from kafkascope.dissectors.codec.jsonform import dumps
 from kafkascope.schemas.decoding import Decoded, Payloads
 from kafkascope.schemas.framing import Side
-from kafkascope.schemas.model import (
-    PayloadError,
-    Piece,
-    SchemaKey,
-    Value,
-    is_mark,
-    is_unread,
-)
+from kafkascope.schemas.model import PayloadError, Piece, SchemaKey, Value, is_mark, is_unread
 
 # Characters of a value as JSON up to which it stands on the line of its record.
 ON_LINE: Final = 80

@@ -13,12 +13,7 @@ from collections.abc import Iterator
 from functools import cache, lru_cache, partial
 from typing import Any, Final
 
-from kafkascope.dissectors.codec.jsonform import (
-    Converter,
-    body_from_json,
-    or_null,
-    value_converter,
-)
+from kafkascope.dissectors.codec.jsonform import Converter, body_from_json, or_null, value_converter
 from kafkascope.dissectors.codec.reader import Body, Refusal, too_large, weight
 from kafkascope.dissectors.codec.walk import innermost
 from kafkascope.dissectors.errors import DissectError, Malformed, TooLarge

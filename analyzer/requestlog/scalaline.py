@@ -11,12 +11,7 @@ import re
 from typing import Any, Final, NamedTuple
 
 from kafkascope.analyzer.requestlog.fields import KEYS, NotUnderstood, int32, layouts_of
-from kafkascope.analyzer.requestlog.model import (
-    NO_RESPONSES,
-    NOT_UNDERSTOOD,
-    LineHead,
-    LoggedBody,
-)
+from kafkascope.analyzer.requestlog.model import NO_RESPONSES, NOT_UNDERSTOOD, LineHead, LoggedBody
 from kafkascope.analyzer.requestlog.textbody import read_text
 from kafkascope.dissectors.codec.reader import Body
 from kafkascope.dissectors.errors import DissectError, Malformed

@@ -20,16 +20,7 @@ from kafkascope.captures.formats.remarks import OURS
 from kafkascope.captures.limits import LIMITS, CaptureLimits
 from kafkascope.captures.model import BEHIND_ALL, Closed, more
 from kafkascope.captures.packets.fragments import Fragments
-from kafkascope.captures.packets.tcp import (
-    ACK,
-    FIN,
-    MASK,
-    RST,
-    SYN,
-    Segment,
-    distance,
-    reverse,
-)
+from kafkascope.captures.packets.tcp import ACK, FIN, MASK, RST, SYN, Segment, distance, reverse
 from kafkascope.captures.resumable import Dump, Resumable
 from kafkascope.captures.streams.connection import (
     ITEM_OVERHEAD,

@@ -1,14 +1,7 @@
 """BeginQuorumEpoch (api key 53)."""
 
 from kafkascope.dissectors.messages.common_structs import QUORUM_EPOCH_RESPONSE, QUORUM_LISTENER
-from kafkascope.dissectors.schema import (
-    Array,
-    Int32,
-    String,
-    Uuid,
-    request,
-    response,
-)
+from kafkascope.dissectors.schema import Array, Int32, String, Uuid, request, response
 
 BEGIN_QUORUM_EPOCH_REQUEST = request("BeginQuorumEpoch", key=53, versions="0-1", flexible="1+").of(
     String("cluster_id", "0+", nullable="0+", default=None, volatile=True, subject="clusterId"),

@@ -1,16 +1,7 @@
 """ControllerRegistration (api key 70)."""
 
 from kafkascope.dissectors.messages.common_structs import FEATURE, LISTENER
-from kafkascope.dissectors.schema import (
-    Array,
-    Bool,
-    Int16,
-    Int32,
-    String,
-    Uuid,
-    request,
-    response,
-)
+from kafkascope.dissectors.schema import Array, Bool, Int16, Int32, String, Uuid, request, response
 
 CONTROLLER_REGISTRATION_REQUEST = request(
     "ControllerRegistration", key=70, versions="0", flexible="0+"

@@ -1,15 +1,7 @@
 """EndQuorumEpoch (api key 54)."""
 
 from kafkascope.dissectors.messages.common_structs import QUORUM_EPOCH_RESPONSE, QUORUM_LISTENER
-from kafkascope.dissectors.schema import (
-    Array,
-    Int32,
-    String,
-    Uuid,
-    request,
-    response,
-    variant,
-)
+from kafkascope.dissectors.schema import Array, Int32, String, Uuid, request, response, variant
 
 END_QUORUM_EPOCH_REQUEST = (
     request("EndQuorumEpoch", key=54, versions="0-1", flexible="1+")

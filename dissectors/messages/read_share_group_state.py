@@ -1,16 +1,7 @@
 """ReadShareGroupState (api key 84)."""
 
 from kafkascope.dissectors.messages.common_structs import SHARE_STATE_BATCH, SHARE_STATE_QUERY
-from kafkascope.dissectors.schema import (
-    Array,
-    Int16,
-    Int32,
-    Int64,
-    String,
-    Uuid,
-    request,
-    response,
-)
+from kafkascope.dissectors.schema import Array, Int16, Int32, Int64, String, Uuid, request, response
 
 READ_SHARE_GROUP_STATE_REQUEST = request(
     "ReadShareGroupState", key=84, versions="0", flexible="0+"

@@ -1,15 +1,7 @@
 """ShareGroupDescribe (api key 77)."""
 
 from kafkascope.dissectors.messages.common_structs import DESCRIBED_GROUP, NAMED_TOPIC_PARTITIONS
-from kafkascope.dissectors.schema import (
-    Array,
-    Bool,
-    Int32,
-    String,
-    Struct,
-    request,
-    response,
-)
+from kafkascope.dissectors.schema import Array, Bool, Int32, String, Struct, request, response
 
 SHARE_GROUP_DESCRIBE_REQUEST = request(
     "ShareGroupDescribe", key=77, versions="0-1", flexible="0+"

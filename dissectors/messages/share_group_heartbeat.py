@@ -1,15 +1,7 @@
 """ShareGroupHeartbeat (api key 76)."""
 
 from kafkascope.dissectors.messages.common_structs import TOPIC_PARTITIONS
-from kafkascope.dissectors.schema import (
-    Array,
-    Int16,
-    Int32,
-    String,
-    Struct,
-    request,
-    response,
-)
+from kafkascope.dissectors.schema import Array, Int16, Int32, String, Struct, request, response
 
 SHARE_GROUP_HEARTBEAT_REQUEST = request(
     "ShareGroupHeartbeat", key=76, versions="0-1", flexible="0+"

@@ -8,16 +8,7 @@ from kafkascope.dissectors.messages.common_structs import (
     TASK_IDS,
     TASK_OFFSET,
 )
-from kafkascope.dissectors.schema import (
-    Array,
-    Bool,
-    Int8,
-    Int32,
-    String,
-    Struct,
-    request,
-    response,
-)
+from kafkascope.dissectors.schema import Array, Bool, Int8, Int32, String, Struct, request, response
 
 STREAMS_GROUP_DESCRIBE_REQUEST = request(
     "StreamsGroupDescribe", key=89, versions="0-1", flexible="0+"

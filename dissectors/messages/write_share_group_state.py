@@ -1,15 +1,7 @@
 """WriteShareGroupState (api key 85)."""
 
 from kafkascope.dissectors.messages.common_structs import SHARE_STATE_BATCH, SHARE_STATE_RESULT
-from kafkascope.dissectors.schema import (
-    Array,
-    Int32,
-    Int64,
-    String,
-    Uuid,
-    request,
-    response,
-)
+from kafkascope.dissectors.schema import Array, Int32, Int64, String, Uuid, request, response
 
 WRITE_SHARE_GROUP_STATE_REQUEST = request(
     "WriteShareGroupState", key=85, versions="0-1", flexible="0+"

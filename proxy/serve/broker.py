@@ -25,14 +25,7 @@ from kafkascope.proxy.serve.coordinators.groups import Groups
 from kafkascope.proxy.serve.coordinators.producers import Offsets, Producers
 from kafkascope.proxy.serve.coordinators.shares import ShareGroups
 from kafkascope.proxy.serve.partitions import Partitions
-from kafkascope.proxy.serve.request import (
-    Code,
-    Handler,
-    MemoryBudget,
-    Request,
-    listed,
-    respond,
-)
+from kafkascope.proxy.serve.request import Code, Handler, MemoryBudget, Request, listed, respond
 
 # Share of a request's values that have to be the same; below it the response is to something else.
 NEAR: Final = 0.5

@@ -15,13 +15,7 @@ from hypothesis import strategies as st
 from kafkascope.analyzer.conversation.limits import LIMITS
 from kafkascope.analyzer.model import Exchange
 from tests.kernel.frames import connection, joined
-from tests.kit.wire import (
-    Wire,
-    beat,
-    heartbeat,
-    shape,
-    told,
-)
+from tests.kit.wire import Wire, beat, heartbeat, shape, told
 
 
 def places(exchanges: list[Exchange]) -> list[Any]:

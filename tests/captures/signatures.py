@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from kafkascope.captures.signatures import (
-    Side,
-)
+from kafkascope.captures.signatures import Side
 
 CLIENTS = {
     b"\x16\x03\x01\x00\xa5\x01\x00\x00\xa1\x03\x01": "TLS",

@@ -9,13 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kafkascope.dissectors.errors import Malformed, Truncated
-from kafkascope.dissectors.values import (
-    NonFinite,
-    Uuid,
-    finite,
-    read_uvarint,
-    write_uvarint,
-)
+from kafkascope.dissectors.values import NonFinite, Uuid, finite, read_uvarint, write_uvarint
 
 
 @given(st.integers(0, 2**32 - 1), st.binary(max_size=3))

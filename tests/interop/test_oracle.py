@@ -14,9 +14,7 @@ from hypothesis import HealthCheck, Phase, given, reject, settings
 from kafkascope.dissectors import registry
 from kafkascope.dissectors.codec.reader import reader
 from kafkascope.dissectors.codec.writer import writer
-from kafkascope.dissectors.layout import (
-    Layout,
-)
+from kafkascope.dissectors.layout import Layout
 from tests.interop.oracle import RENAMED, Oracle, compare, snake
 from tests.strategies import bodies
 

@@ -15,16 +15,7 @@ from tests.analyzer.encrypted import differences
 from tests.interop.brokers import free_ports
 from tests.interop.compare import kafkascope
 from tests.interop.needs import need
-from tests.interop.tls_cases import (
-    CASES,
-    Case,
-    Made,
-    TlsCluster,
-    derive,
-    early_data,
-    https,
-    make,
-)
+from tests.interop.tls_cases import CASES, Case, Made, TlsCluster, derive, early_data, https, make
 from tests.kit.authority import Authority
 
 pytestmark = [pytest.mark.interop, pytest.mark.tshark]

@@ -23,15 +23,7 @@ from kafkascope.dissectors.registry import (
 )
 from kafkascope.kernel.pairs import PairSink, Plan, Reader
 from kafkascope.kernel.walker import Texts
-from tests.kit.wire import (
-    Wire,
-    beat,
-    framed,
-    heartbeat,
-    produce,
-    request,
-    response,
-)
+from tests.kit.wire import Wire, beat, framed, heartbeat, produce, request, response
 from tests.matrix import mostly_slow
 from tests.strategies import bodies
 

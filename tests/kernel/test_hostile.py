@@ -14,10 +14,7 @@ from hypothesis import strategies as st
 
 from kafkascope.analyzer.bodies.trees import node_of
 from kafkascope.dissectors.codec.writer import writer
-from kafkascope.dissectors.registry import (
-    APIS,
-    layout_of,
-)
+from kafkascope.dissectors.registry import APIS, layout_of
 from kafkascope.kernel.pairs import Side
 from kafkascope.kernel.walker import Facts, Texts, walk_request, walk_response
 from tests.kernel.frames import (

@@ -14,11 +14,7 @@ from typing import Any
 import pytest
 
 from kafkascope.captures.model import Endpoint
-from kafkascope.dissectors.registry import (
-    APIS,
-    decode_request,
-    example,
-)
+from kafkascope.dissectors.registry import APIS, decode_request, example
 from kafkascope.proxy import KafkaProxy
 from kafkascope.proxy.engine.directory import Address, Listener, Nodes
 from kafkascope.proxy.hub import Hub

@@ -8,13 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kafkascope.schemas.framing import (
-    candidates,
-    message_index,
-    message_name,
-    plausible,
-    unpacked,
-)
+from kafkascope.schemas.framing import candidates, message_index, message_name, plausible, unpacked
 from kafkascope.schemas.limits import LIMITS
 from kafkascope.schemas.model import PayloadError, SchemaKey
 

@@ -22,13 +22,7 @@ from kafkascope.analyzer.statistics.exchange_batch import (
     PartitionColumns,
     replica_id,
 )
-from kafkascope.analyzer.statistics.journeys.carried import (
-    SPECIAL,
-    At,
-    Carried,
-    fetched,
-    markers,
-)
+from kafkascope.analyzer.statistics.journeys.carried import SPECIAL, At, Carried, fetched, markers
 from kafkascope.analyzer.statistics.journeys.clients import MapClients
 from kafkascope.analyzer.statistics.journeys.facts import (
     LOOKED_UP,

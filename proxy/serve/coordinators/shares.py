@@ -20,13 +20,7 @@ from kafkascope.proxy.serve.coordinators.consumers import (
 )
 from kafkascope.proxy.serve.log import Log
 from kafkascope.proxy.serve.partitions import Partitions
-from kafkascope.proxy.serve.request import (
-    ENTRY,
-    Code,
-    ErrorResponse,
-    MemoryBudget,
-    Request,
-)
+from kafkascope.proxy.serve.request import ENTRY, Code, ErrorResponse, MemoryBudget, Request
 
 GAP, ACCEPT, RELEASE, REJECT, RENEW = range(5)
 

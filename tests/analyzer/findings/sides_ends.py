@@ -15,17 +15,7 @@ from tests.analyzer.findings.judging import found, time_of
 from tests.analyzer.findings.sides import Side, ask, at, seconds, severity, wire_of
 from tests.analyzer.findings.sides_groups import Readers
 from tests.kit.members import Seconds
-from tests.kit.wire import (
-    MS,
-    SECOND,
-    START,
-    Wire,
-    beat,
-    heartbeat,
-    request,
-    response,
-    told,
-)
+from tests.kit.wire import MS, SECOND, START, Wire, beat, heartbeat, request, response, told
 
 
 def at_stable(*ends: tuple[Seconds, int, int]) -> list[Wire]:

@@ -8,17 +8,7 @@ from kafkascope.analyzer.findings import Finding
 from tests.analyzer.findings import judging, sides
 from tests.analyzer.findings.judging import found
 from tests.analyzer.findings.sides import Side, ask, at, severity, wire_of
-from tests.kit.wire import (
-    MS,
-    SECOND,
-    Wire,
-    beat,
-    heartbeat,
-    metadata,
-    produce,
-    request,
-    response,
-)
+from tests.kit.wire import MS, SECOND, Wire, beat, heartbeat, metadata, produce, request, response
 
 RULE = "sent-in-pieces"
 

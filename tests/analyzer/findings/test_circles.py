@@ -8,14 +8,7 @@ from typing import Any
 import pytest
 
 from tests.analyzer.findings.judging import capture_of, ends, judged, states
-from tests.analyzer.findings.sides_data import (
-    AGAIN,
-    SMALL,
-    STUCK,
-    circling,
-    fetch,
-    reading,
-)
+from tests.analyzer.findings.sides_data import AGAIN, SMALL, STUCK, circling, fetch, reading
 from tests.kit.batches import batch
 from tests.kit.samples import CAPTURES
 from tests.kit.wire import SECOND, Wire

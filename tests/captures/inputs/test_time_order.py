@@ -15,13 +15,7 @@ from hypothesis import strategies as st
 from kafkascope.captures import CutShort, Endpoint, Packet, Source, open_inputs
 from kafkascope.captures.build import Composer
 from kafkascope.captures.inputs import time_order
-from tests.kit.captures import (
-    Tape,
-    Trickle,
-    conversation,
-    joined,
-    read,
-)
+from tests.kit.captures import Tape, Trickle, conversation, joined, read
 from tests.kit.traffic import Frames, bursts, files, in_order, mixed, written
 from tests.kit.wire import MS
 

@@ -8,10 +8,7 @@ from kafkascope.captures import CutShort, Packet
 from kafkascope.captures.formats.records import FileGap, add_gap
 from kafkascope.captures.parts.split import Index, index, read_split
 from kafkascope.captures.parts.stretches import Stretch, bounds, head_of, joined, walked
-from tests.kit.captures import (
-    opener,
-    whole,
-)
+from tests.kit.captures import opener, whole
 
 
 def in_parts(data: bytes, size: int, block_bytes: int) -> tuple[list[Packet], list[FileGap], Index]:

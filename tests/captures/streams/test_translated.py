@@ -12,14 +12,7 @@ from kafkascope.captures.build import Composer
 from kafkascope.captures.packets.tcp import segment_of
 from kafkascope.captures.streams.copies import sign_of
 from tests.kit.captures import Tape, bytes_of, packet, read
-from tests.kit.translated import (
-    CLIENT,
-    SERVICE,
-    WAYS,
-    WIDE,
-    made,
-    translated,
-)
+from tests.kit.translated import CLIENT, SERVICE, WAYS, WIDE, made, translated
 
 
 def events(tape: Tape, *, bulk: bool | None = None) -> tuple[dict[str, bytes], list[object], int]:

@@ -12,13 +12,7 @@ import kio.schema
 from kio.schema.errors import ErrorCode
 from kio.static.constants import EntityType
 
-from kafkascope.dissectors.layout import (
-    ArrayWire,
-    Slot,
-    StructWire,
-    UuidWire,
-    Wire,
-)
+from kafkascope.dissectors.layout import ArrayWire, Slot, StructWire, UuidWire, Wire
 from kafkascope.dissectors.values import Uuid
 
 SECOND = datetime.timedelta(seconds=1)

@@ -21,19 +21,8 @@ from kio.serial import entity_reader, entity_writer
 from kafkascope.dissectors import registry
 from kafkascope.dissectors.codec.reader import Body, reader
 from kafkascope.dissectors.codec.writer import writer
-from kafkascope.dissectors.layout import (
-    ArrayWire,
-    Layout,
-    StructWire,
-    Wire,
-    default_of,
-)
-from tests.dissectors.codec.kio_bodies import (
-    CLASSES,
-    EPOCH,
-    _pairs,
-    from_kio,
-)
+from kafkascope.dissectors.layout import ArrayWire, Layout, StructWire, Wire, default_of
+from tests.dissectors.codec.kio_bodies import CLASSES, EPOCH, _pairs, from_kio
 from tests.matrix import mostly_slow
 from tests.strategies import bodies
 

@@ -19,10 +19,7 @@ from kafkascope.dissectors.codec import jsonform, structs, tree
 from kafkascope.dissectors.codec.reader import REFUSALS, reader
 from kafkascope.dissectors.codec.writer import writer
 from kafkascope.dissectors.errors import DissectError
-from kafkascope.dissectors.layout import (
-    Layout,
-    resolve,
-)
+from kafkascope.dissectors.layout import Layout, resolve
 from kafkascope.dissectors.registry import decode_body, encode_body, example
 from tests.matrix import mostly_slow
 from tests.strategies import bodies

@@ -26,16 +26,7 @@ from kafkascope.proxy.engine.directory import Address, parse_address
 from kafkascope.proxy.rules.faults import FAULTS
 from kafkascope.tui.cli import main
 from tests.hosts import BENT, LOOPBACK
-from tests.kit.proxy import (
-    HEARTBEAT,
-    broker,
-    connect,
-    echo,
-    read_frame,
-    request,
-    response,
-    until,
-)
+from tests.kit.proxy import HEARTBEAT, broker, connect, echo, read_frame, request, response, until
 from tests.kit.samples import SAMPLES
 
 SAMPLE = str(SAMPLES / "sasl-old.pcap")

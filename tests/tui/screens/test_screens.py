@@ -13,15 +13,7 @@ from kafkascope.analyzer.findings import Findings
 from kafkascope.analyzer.findings.causes import Cause
 from kafkascope.analyzer.findings.model import Finding
 from kafkascope.analyzer.model import Severity
-from kafkascope.tui.screens import (
-    clients,
-    connections,
-    findings,
-    groups,
-    latency,
-    live,
-    topics,
-)
+from kafkascope.tui.screens import clients, connections, findings, groups, latency, live, topics
 from kafkascope.tui.screens import map as map_screen
 from kafkascope.tui.screens.board import Board, BoardSpec
 from tests.matrix import each_nth

@@ -16,11 +16,7 @@ from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
 from kafkascope.captures.tls.keys.derive import Keys, key_block, traffic_keys
 from kafkascope.captures.tls.keys.keylog import KeyLog
-from kafkascope.captures.tls.keys.protection import (
-    BadRecord,
-    protection_12,
-    protection_13,
-)
+from kafkascope.captures.tls.keys.protection import BadRecord, protection_12, protection_13
 from kafkascope.captures.tls.keys.suites import SUITE_NAMES, Suite, suite_of
 from tests.captures.tls.opened import Opened, open_with, opened, records
 from tests.captures.tls.rfc8448 import CLIENT_TRAFFIC, SERVER_TRAFFIC
