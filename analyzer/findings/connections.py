@@ -98,7 +98,9 @@ def _lossy(line: Line, own: list[Line], view: DetectorInput) -> Iterator[Finding
             f"about {100 * lost / segments:.1f} % of their segments"
         )
         lossy = [each for each in own if each["retransmissions"]]
-        yield _of("network-loss", text, lossy, view, count=lost)
+        ends = [each["opened"] + each["life"] for each in lossy if each["life"] is not None]
+        span = None, max(ends, default=None)  # segments were lost until then, at most
+        yield _of("network-loss", text, lossy, view, count=lost, span=span)
 
 
 def _of(name: str, text: str, lines: list[Line], view: DetectorInput, **more: Any) -> Finding:

@@ -6,13 +6,13 @@ order exchanges come.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections import defaultdict
+from collections.abc import Mapping
 from typing import Final
 
 from kafkascope.analyzer.findings.counting import Event, Keyed, KeyedMeasures, bits
 from kafkascope.analyzer.findings.limits import LIMITS
 from kafkascope.analyzer.findings.words import duration
-from kafkascope.analyzer.merging.tables import by_key
 from kafkascope.analyzer.statistics.exchange_batch import ExchangeBatch, replica_id
 
 SLOT: Final = 50_000_000
@@ -46,17 +46,14 @@ def idle_followers(fetching: Keyed[Slots], slow: list[Event]) -> str:
     leader: its address for clients is another one, and a leader that stops gets no Fetch either.
     One that asked for nothing in the second before it may have no partition any more."""
     idle: dict[int, int] = {}
-    leaders = by_key(
-        (follower, leader) for leader, follower in {key[:2] for key, _ in fetching.items()}
-    )
-    for follower, of_it in leaders.items():
+    fetched: dict[int, dict[int, int]] = defaultdict(lambda: defaultdict(int))
+    for (_, follower, minute), at in fetching.items():
+        fetched[follower][minute] |= at.slots
+    for follower, minutes in fetched.items():
         for event in slow:
             first, last = event.time_ns // SLOT, (event.time_ns + event.about["latency"]) // SLOT
-            since = first - IN_A_SECOND
-            busy = {
-                slot for leader in of_it for slot in _busy(fetching, leader, follower, since, last)
-            }
-            count = last - first - sum(slot > first for slot in busy)
+            busy = _slots(minutes, first - IN_A_SECOND, last)
+            count = last - first - (busy >> IN_A_SECOND + 1).bit_count()
             if busy and 2 * count >= last - first:
                 idle[follower] = max(idle.get(follower, 0), count * SLOT)
     return "".join(
@@ -65,10 +62,11 @@ def idle_followers(fetching: Keyed[Slots], slow: list[Event]) -> str:
     )
 
 
-def _busy(
-    fetching: Keyed[Slots], leader: str, follower: int, first: int, last: int
-) -> Iterator[int]:
-    for slot in range(first, last + 1):
-        key = leader, follower, slot // IN_A_MINUTE
-        if key in fetching and fetching[key].slots >> slot % IN_A_MINUTE & 1:
-            yield slot
+def _slots(minutes: Mapping[int, int], first: int, last: int) -> int:
+    """Return the slots from `first` to `last` with a Fetch, the first one as the lowest bit."""
+    start = first // IN_A_MINUTE
+    slots = sum(
+        minutes.get(minute, 0) << (minute - start) * IN_A_MINUTE
+        for minute in range(start, last // IN_A_MINUTE + 1)
+    )
+    return slots >> first % IN_A_MINUTE & (1 << last - first + 1) - 1

@@ -182,7 +182,9 @@ def test_segments_that_were_sent_again() -> None:
     wire = asking((1, "10.0.1.2", 9092))
     wire.connection.retransmissions = (10, 20)
     wire.connection.bytes = [100, 100]
-    assert states(found([wire])["network-loss"].text, "app", "30 retransmissions")
+    finding = found([wire])["network-loss"]
+    assert states(finding.text, "app", "30 retransmissions")
+    assert finding.last_ns == wire.connection.last_ns  # not when the last connection was opened
 
 
 def test_a_network_that_is_far_away() -> None:
