@@ -165,7 +165,11 @@ def _fetched(
     stalls = [
         each
         for each in place.stalls
-        if (commits or _leaves(place, each, view)) and not _evicted(place, each, view)
+        if (commits or _leaves(place, each, view))
+        and not _evicted(place, each, view)
+        # Rebalances that follow one another move a partition before anything of it is processed,
+        # and librdkafka fetches again what an incremental assignment leaves with it.
+        and not (each.over and each.fetches[-1][0] - each.fetches[0][0] < limit("stuck.time"))
     ]
     found = [
         circling(view).get((place.topic, place.number, each[0], each[2]))

@@ -45,6 +45,17 @@ def test_who_is_evicted_and_comes_back_is_slow_and_not_stuck(commits: bool) -> N
     assert states(told["rebalance-expired"].advice, "kafkajs")
 
 
+@pytest.mark.parametrize(("apart", "stuck"), [(1, False), (6, True)])
+def test_who_goes_on_at_once_was_not_stuck(apart: int, stuck: bool) -> None:
+    """Rebalances follow each other: librdkafka fetches again what it keeps of its partitions."""
+    group = Readers()
+    group.join("a", 0, 1, ("a",))
+    for number in range(3):
+        group.fetch("a", 1 + number * apart, 0, high_watermark=20)
+    group.commit("a", 20, 6)
+    assert ("reader-stuck" in group.reported()) == stuck
+
+
 @pytest.mark.parametrize(("version", "old"), [(4, True), (9, True), (10, False), (11, False)])
 @pytest.mark.parametrize("codec", ["lz4", "zstd"])
 def test_who_is_stuck_on_a_codec_that_is_younger(codec: str, version: int, old: bool) -> None:
