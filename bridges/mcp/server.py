@@ -32,9 +32,21 @@ INSTRUCTIONS: Final = (
 READS: Final = ToolAnnotations(readOnlyHint=True, idempotentHint=True, openWorldHint=False)
 
 
+class _Server(FastMCP[Any]):
+    """Refuses arguments that a tool does not have: the SDK drops them, and an answer to another
+    question looks like one to what was asked."""
+
+    async def call_tool(self, name: str, arguments: dict[str, Any]) -> Any:
+        known = [*inspect.signature(getattr(Toolbox, name, str)).parameters][1:]
+        for unknown in arguments.keys() - known if name in TOOLS else ():
+            names = ", ".join(known) or "none"
+            raise ToolError(f"{name} has no argument {unknown!r}; its arguments: {names}")
+        return await super().call_tool(name, arguments)
+
+
 def server_of(capture: Capture) -> FastMCP[Any]:
     """Return a server whose tools ask the capture."""
-    server: FastMCP[Any] = FastMCP("kafkascope", instructions=INSTRUCTIONS, log_level="ERROR")
+    server = _Server("kafkascope", instructions=INSTRUCTIONS, log_level="ERROR")
     with suppress(PackageNotFoundError):
         # The SDK names its own version otherwise, and has no argument for another one.
         server._mcp_server.version = version("kafkascope")  # noqa: SLF001

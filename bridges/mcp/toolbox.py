@@ -97,7 +97,7 @@ BRIEF: Final = (
     *("rtt_ms", "stalled_by", "state", "reason", "errors", "topics", "groups", "request_bytes"),
     *("response_bytes", "connection"),
 )
-"""Of an exchange in a list; what is empty is left out."""
+"""Of an exchange in a list; what is empty is left out, zeros are not: there is a connection 0."""
 
 
 class Toolbox:
@@ -111,6 +111,8 @@ class Toolbox:
         """Summarize the capture: files, time span, exchanges, clients with their outcomes, errors,
         and damage of the files. Call this first."""
         if self._overview is None:
+            from kafkascope.analyzer.findings.causes import counted, folded
+
             first = last = None
             count = failed = 0
             for exchange in self._capture:
@@ -119,16 +121,14 @@ class Toolbox:
                 time = exchange.time
                 first = time if first is None or time < first else first
                 last = time if last is None or time > last else last
-            counts = dict.fromkeys(("error", "warning", "note", "chat"), 0)
-            for finding in self._capture.findings():
-                counts[finding.severity] += 1
+            models = [finding._model for finding in self._capture.findings()]  # noqa: SLF001
             self._overview = {
                 "inputs": list(self._capture.passes.names),
                 "exchanges": count,
                 "failed_exchanges": failed,
                 "first": None if first is None else first.isoformat(),
                 "last": None if last is None else last.isoformat(),
-                "findings": counts,
+                "findings": counted(folded(models)),
                 "clients": _lines(self._capture.clients(), ("client_id", "software", "outcome")),
                 "damage": list(self._capture.damage),
             }
@@ -263,7 +263,7 @@ def _page(rows: Iterable[Any], page: int) -> str:
 
 
 def _brief(row: dict[str, Any]) -> dict[str, Any]:
-    found = {name: row[name] for name in BRIEF if row[name] not in (None, "", [], 0)}
+    found = {name: row[name] for name in BRIEF if row[name] not in (None, "", [])}
     if "errors" in found:
         found["errors"] = [each["name"] for each in found["errors"]]
     return found

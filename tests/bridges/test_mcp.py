@@ -41,6 +41,7 @@ def data(text: str) -> Any:
 def test_the_overview_counts(toolbox: Toolbox) -> None:
     told = data(toolbox.overview())
     assert told["exchanges"] == sum(1 for _ in ks.open(DEMO))
+    assert list(told["findings"].values()) == [2, 4, 2, 2, 20]  # as `check` counts them
     assert sum(told["findings"].values()) == len(ks.open(DEMO).findings())
     assert {each["client_id"] for each in told["clients"]} == {
         each["client_id"] for each in ks.open(DEMO).clients()
@@ -55,6 +56,7 @@ def test_all_rows_come_page_by_page(toolbox: Toolbox) -> None:
         numbers += [each["number"] for each in told["data"]]
         page = told.get("next_page")
     assert numbers == [each.number for each in ks.open(DEMO, filter="failed")]
+    assert data(toolbox.exchanges("conn == 0"))[0]["connection"] == 0
     assert "no more rows" in toolbox.exchanges("failed", page=1000)
     with pytest.raises(ks.Error, match="start at 1"):
         toolbox.exchanges(page=0)
@@ -162,9 +164,10 @@ def test_the_protocols_client_finds_the_tools_and_calls_them() -> None:
         tools = (await session.list_tools()).tools
         found = await session.call_tool("exchanges", {"filter": "api == Produce"})
         wrong = await session.call_tool("exchanges", {"filter": "apy == 1"})
-        return tools, found, wrong
+        other = await session.call_tool("findings", {"severity": "error"})
+        return tools, found, wrong, other
 
-    tools, found, wrong = talked(story, str(DEMO))
+    tools, found, wrong, other = talked(story, str(DEMO))
     assert [each.name for each in tools] == list(TOOLS)
     assert all(
         each.annotations.readOnlyHint and not each.annotations.openWorldHint for each in tools
@@ -173,6 +176,8 @@ def test_the_protocols_client_finds_the_tools_and_calls_them() -> None:
     assert {each["api"] for each in data(found.content[0].text)} == {"Produce"}
     assert wrong.isError
     assert "unknown field" in wrong.content[0].text
+    assert other.isError
+    assert "its arguments: level, page" in other.content[0].text
 
 
 def test_it_ends_in_order_and_says_what_is_wrong(tmp_path: Path) -> None:
