@@ -332,7 +332,10 @@ class Reading:
         again.texts |= source.texts
         log, legs = self.capture.context.keys.log, self.capture.legs
         zone = self.options.zone
-        return OpenInput(again, decode_as=self.options.ports, legs=legs, log=log, zone=zone)
+        opened = OpenInput(again, decode_as=self.options.ports, legs=legs, log=log, zone=zone)
+        # Filters and schemas of this reading, which a worker has copies of, know topics by these.
+        opened.context.names = self.capture.context.names
+        return opened
 
     def _all(self) -> Iterator[RowAndExchange]:
         if self.stored is not None:

@@ -101,7 +101,11 @@ def test_exports_are_those_of_one_process(words: str, suffix: str, tmp_path: Pat
 
 @needs_fork
 @pytest.mark.parametrize(
-    "words", ["", "--json", "--format csv --headers", "--columns topic,offset", "-n 5 --json"]
+    "words",
+    [
+        *("", "--json", "--format csv --headers", "--columns topic,offset", "-n 5 --json"),
+        "-Y topic==java-3.9.2.tx",
+    ],
 )
 def test_records_are_those_of_one_process(words: str, tmp_path: Path) -> None:
     paths = [SAMPLES / "transactions.pcap"]
