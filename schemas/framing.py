@@ -220,8 +220,10 @@ def plausible(found: Sequence[Candidate], size: int, spaces: frozenset[str]) -> 
             if "guid" in spaces:
                 return each
         elif isinstance(number, int) and number < PLAUSIBLE:
-            # An int64 or a double as key has eight bytes, and often begins with zeros.
-            if each.key.namespace == "id" and size >= 6 and size != 8:
+            # An int64 or a double as key has eight bytes, and often begins with zeros. An int16 and
+            # a time of 2004 to 2039, which is a heartbeat of MirrorMaker, begin as id 1.
+            other = size == 8 or (size == 10 and number == 1)
+            if each.key.namespace == "id" and size >= 6 and not other:
                 return each
             if each.at == 9 and each.key.namespace in spaces and size > 9:
                 return each

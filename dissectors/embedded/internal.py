@@ -5,6 +5,8 @@ records.
     __share_group_state                           value int16 version | value message; null deletes
     __cluster_metadata, __remote_log_metadata     value uvarint frame version | uvarint type |
     uvarint version | message
+    MirrorMaker 2's, see `mirror_maker`           key   message
+                                                  value message, or int16 version | message
     control batches, any topic                    key   int16 version | int16 type
                                                   value see `_control_value`
 """
@@ -18,10 +20,11 @@ from typing import Any, Final, NamedTuple
 
 from kafkascope.dissectors.codec.reader import Body
 from kafkascope.dissectors.embedded.masking import masked, secrets_of
+from kafkascope.dissectors.embedded.mirror_maker import MirrorMessages, mirror_messages
 from kafkascope.dissectors.errors import DissectError, Malformed, Truncated, UnknownVersion
-from kafkascope.dissectors.layout import Layout
+from kafkascope.dissectors.layout import Layout, resolve
 from kafkascope.dissectors.reference.codes import ENUMS
-from kafkascope.dissectors.registry import message, read_best, write_layout
+from kafkascope.dissectors.registry import message, read_best, read_layout, write_layout
 from kafkascope.dissectors.schema import Message
 from kafkascope.dissectors.values import read_uvarint
 
@@ -77,7 +80,7 @@ def is_internal(topic: str | None, topic_id: bytes | None = None) -> bool:
     """Whether the records of the topic are Kafka's own."""
     if is_metadata_log(topic, topic_id):
         return True
-    return topic in COORDINATOR_TOPICS or topic in FRAMED_TOPICS
+    return topic in COORDINATOR_TOPICS or topic in FRAMED_TOPICS or bool(mirror_messages(topic))
 
 
 def is_metadata_log(topic: str | None, topic_id: bytes | None = None) -> bool:
@@ -99,6 +102,8 @@ def decode(
         return decode_control(key, value)
     if topic in COORDINATOR_TOPICS:
         return _coordinator(str(topic), key, value)
+    if (declared := mirror_messages(topic)) is not None:
+        return _mirrored(declared, key, value)
     module = FRAMED_TOPICS.get(METADATA_TOPIC if is_metadata_log(topic, topic_id) else str(topic))
     return None if module is None else _framed(module, value)
 
@@ -126,10 +131,15 @@ def _short(data: bytes, at: int, what: str) -> int:
     return value
 
 
-def _content(declared: Message, version: int, data: bytes, at: int) -> Content:
+def _known_version(declared: Message, version: int, at: int = 0) -> int:
     if version not in declared.versions:
         text = f"{declared.name} has versions {declared.versions}, not {version}"
         raise UnknownVersion(text, offset=at)
+    return version
+
+
+def _content(declared: Message, version: int, data: bytes, at: int) -> Content:
+    _known_version(declared, version, at)
     body, end, layout = read_best(declared.name, version, data, at)
     releases = layout.message.releases
     note = f"layout of Kafka {releases}" if releases else ""
@@ -152,6 +162,26 @@ def _coordinator(topic: str, key: bytes | None, value: bytes | None) -> Internal
     except DissectError as error:
         return Internal(decoded_key, decoded_value, error.without_frames())
     return Internal(decoded_key, decoded_value)
+
+
+def _mirrored(declared: MirrorMessages, key: bytes | None, value: bytes | None) -> Internal:
+    decoded_key = decoded_value = None
+    try:
+        if key is not None:
+            decoded_key = _of_mirror(declared.key, 0, key, 0)
+        if value is not None:
+            at = 2 if declared.versioned else 0
+            version = _short(value, 0, "version") if at else 0
+            decoded_value = _of_mirror(declared.value, version, value, at)
+    except DissectError as error:
+        return Internal(decoded_key, decoded_value, error.without_frames())
+    return Internal(decoded_key, decoded_value)
+
+
+def _of_mirror(declared: Message, version: int, data: bytes, at: int) -> Content:
+    layout = resolve(declared, _known_version(declared, version, at))
+    body, end = read_layout(layout, data, at)
+    return Content(declared.name, version, body, "", len(data) - end, layout)
 
 
 def _framed(module: str, value: bytes | None) -> Internal:

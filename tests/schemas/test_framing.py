@@ -126,8 +126,9 @@ def test_payloads_that_are_packed() -> None:
         (b"\0hello", None),
         (b"\0\0\0\0\7\0\0\0", None),
         (b"\0" + bytes(7) + b"\7x", None),
+        (bytes.fromhex("0000000001a230c6f7a0"), None),
     ],
-    ids=["an id", "no payload", "text", "an int64", "an int64 and more"],
+    ids=["an id", "no payload", "text", "an int64", "an int64 and more", "a heartbeat"],
 )
 def test_of_unknown_schemas_only_likely_ids_are_worth_a_word(
     data: bytes, key: SchemaKey | None

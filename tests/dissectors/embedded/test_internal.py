@@ -169,6 +169,34 @@ def test_the_metadata_log_goes_by_its_id_too() -> None:
     assert decode("orders", b"k", b"v") is None
 
 
+@pytest.mark.parametrize(
+    ("topic", "key", "value", "fields"),
+    [  # as connect-mirror 4.3.1 writes them
+        (
+            "src.checkpoints.internal",
+            "000367727000097372632e6c696e657300000003",
+            "00000000000000000064000000000000005a00046d657461",
+            ("grp", "src.lines", 3, 100, 90, "meta"),
+        ),
+        (
+            "mm2-offset-syncs.dst.internal",
+            "00056c696e657300000001",
+            "00000000000000050000000000000004",
+            ("lines", 1, 5, 4),
+        ),
+    ],
+)
+def test_records_of_mirror_maker(
+    topic: str, key: str, value: str, fields: tuple[object, ...]
+) -> None:
+    found = decode(topic, bytes.fromhex(key), bytes.fromhex(value))
+    assert found is not None
+    assert found.key is not None
+    assert found.value is not None
+    assert (*found.key.body.values(), *found.value.body.values()) == fields
+    assert (found.key.surplus, found.value.surplus) == (0, 0)
+
+
 def test_a_null_value_deletes() -> None:
     key = short(2) + short(3) + b"abc"
     found = decode("__consumer_offsets", key, None)
@@ -190,6 +218,9 @@ def test_a_null_value_deletes() -> None:
         ("__cluster_metadata", None, b"\x02\x14\0\0", UnknownVersion),
         ("__cluster_metadata", None, b"\x01\x7f\0\0", Malformed),
         ("__remote_log_metadata", None, b"\x01\0\x7f", UnknownVersion),
+        ("a.checkpoints.internal", short(1) + b"g" + short(1) + b"t" + bytes(4), b"", Truncated),
+        ("a.checkpoints.internal", None, short(1) + bytes(18), UnknownVersion),
+        ("mm2-offset-syncs.b.internal", short(1), None, Truncated),
     ],
 )
 def test_what_cannot_be_decoded_says_why(
@@ -277,7 +308,8 @@ def test_a_control_record_without_a_key_is_an_error(key: bytes | None) -> None:
     assert isinstance(found.error, Truncated)
 
 
-TOPICS = ["any", *COORDINATOR_TOPICS, *FRAMED_TOPICS]
+MIRRORED = ("mm2-offset-syncs.b.internal", "a.checkpoints.internal")
+TOPICS = ["any", *COORDINATOR_TOPICS, *FRAMED_TOPICS, *MIRRORED]
 
 
 @given(
