@@ -1,4 +1,5 @@
-"""Which captures hold the same packets, and how far their clocks are apart, by small samples.
+"""Which captures hold the same packets, and how far their clocks are apart, by small samples; and
+which hold one direction each.
 
 A sample holds the packets whose keys are lowest, so that two captures of the same packets sample
 the same ones, wherever in the files they are; and the first and last ones, where rotated files
@@ -10,16 +11,16 @@ from __future__ import annotations
 import itertools
 from bisect import bisect
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import suppress
-from heapq import heappop, heappush
+from heapq import heappop, heappush, nsmallest
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from kafkascope.captures.errors import CutShort
 from kafkascope.captures.inputs.files import Source
 from kafkascope.captures.limits import LIMITS
 from kafkascope.captures.merge import LOOKED
-from kafkascope.captures.packets.tcp import Segment, segment_of
+from kafkascope.captures.packets.tcp import Segment, reverse, segment_of
 
 if TYPE_CHECKING:
     from kafkascope.captures.inputs.inflate import ByteStream
@@ -45,6 +46,8 @@ class Sketch(NamedTuple):
     first_ns: int
     last_ns: int
     secrets: list[Any]
+    halves: frozenset[bytes] = frozenset()
+    """Flows of which the file lacks the other direction, where these are a good part."""
 
 
 def size_of_samples(files: int) -> int:
@@ -58,11 +61,12 @@ def sketch_of(
     source = Source([name], None, {} if stream is None else {0: stream})
     source.sorts = False
     with source:
-        return _in_bulk(source, count) if bulk else _one_by_one(source)
+        return _in_bulk(source, count) if bulk else _one_by_one(source, count)
 
 
-def _one_by_one(source: Source) -> Sketch:
+def _one_by_one(source: Source, count: int) -> Sketch:
     times: dict[int, int] = {}
+    flows: set[bytes] = set()
     first, last = None, 0
     with suppress(CutShort):
         for block in source.blocks():
@@ -70,11 +74,14 @@ def _one_by_one(source: Source) -> Sketch:
                 last = max(last, packet.time_ns)
                 first = packet.time_ns if first is None else first
                 segment = segment_of(packet)
-                if isinstance(segment, Segment) and len(segment.payload) >= LOOKED:
+                if not isinstance(segment, Segment):
+                    continue
+                flows.add(segment.flow)
+                if len(segment.payload) >= LOOKED:
                     head = bytes(segment.payload[:LOOKED])
                     times.setdefault(hash((segment.flow, segment.seq, head)), packet.time_ns)
     # Small inputs: all that was seen.
-    return Sketch(times, first or 0, last, source.secrets)
+    return Sketch(times, first or 0, last, source.secrets, _halves(flows, count))
 
 
 def _in_bulk(source: Source, count: int) -> Sketch:
@@ -108,7 +115,19 @@ def _in_bulk(source: Source, count: int) -> Sketch:
     keys, times = _lowest(keys, times, count)
     found = dict(zip(keys.tolist(), times.tolist(), strict=True))
     found = _first(end) | found | begin
-    return Sketch(found, first or 0, last, source.secrets)
+    return Sketch(found, first or 0, last, source.secrets, _halves(flows, count))
+
+
+def _halves(flows: Collection[bytes], count: int) -> frozenset[bytes]:
+    """Return the flows without the other direction, those of the lowest `count` connections."""
+    halves = {flow for flow in flows if reverse(flow) not in flows}
+    few = SHARE * len(halves) < len(flows)
+    return frozenset(() if few else nsmallest(count, halves, key=_both))
+
+
+def _both(flow: bytes) -> bytes:
+    """Return what both directions of a connection have in common."""
+    return min(flow, reverse(flow))
 
 
 def _first(heads: Any) -> dict[int, int]:
@@ -159,7 +178,7 @@ def groups(sketches: Sequence[Sketch], names: Sequence[str]) -> list[CaptureGrou
     """Return the groups of two files or more. A file that overlaps more than
     `capture_points` others is left out."""
     links: dict[int, list[_Link]] = defaultdict(list)
-    for link in _links(sketches):
+    for link in (*_links(sketches), *_opposite(sketches)):
         links[link.one].append(link)
         links[link.two].append(
             link._replace(one=link.two, two=link.one, difference=-link.difference)
@@ -216,6 +235,23 @@ def _links(sketches: Sequence[Sketch]) -> list[_Link]:
         if any(_agree(link, known) for file in link[:2] for known in of_file[file]):
             sure.append(link)
     return sure
+
+
+def _opposite(sketches: Sequence[Sketch]) -> Iterator[_Link]:
+    """Yield pairs of files that overlap in time and hold one direction each of connections: taps of
+    both fibres of a line, or both cards of a bond. Only one clock puts such packets in order, so
+    both are taken to have the same."""
+    held: dict[bytes, list[tuple[int, bytes]]] = defaultdict(list)
+    for file in sorted(range(len(sketches)), key=lambda file: sketches[file].first_ns):
+        for flow in sketches[file].halves:
+            held[_both(flow)].append((file, flow))
+    found: dict[tuple[int, int], int] = defaultdict(int)
+    for where in held.values():
+        for (one, flow), (two, back) in itertools.pairwise(where):
+            found[one, two] += flow != back and sketches[two].first_ns < sketches[one].last_ns
+    for (one, two), shared in found.items():
+        if SHARE * shared >= min(len(sketches[one].halves), len(sketches[two].halves)):
+            yield _Link(one, two, shared, 0, 0)
 
 
 def _agree(link: _Link, known: _Link) -> bool:

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from kafkascope.captures import Chunk, Endpoint, Gap, Source, open_inputs, streams
 from kafkascope.captures.build import Composer
-from kafkascope.captures.merge import merging
+from kafkascope.captures.merge import inputs, merging
 from tests.kit.captures import START_NS, A, B, Tape
 from tests.kit.wire import MS
 
@@ -142,6 +142,21 @@ def test_other_traffic_is_read_one_file_after_the_other(tmp_path: Path) -> None:
     assert source.order is None
     later = [(time_ns + MS, frame) for time_ns, frame in two]
     assert found == numbered(one + later)
+
+
+@pytest.mark.parametrize("few_bytes", [0, inputs.FEW_BYTES])
+def test_files_with_one_direction_each(
+    tmp_path: Path, few_bytes: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(inputs, "FEW_BYTES", few_bytes)
+    whole = traffic(Random(11), 3, 40)
+    source_at = slice(26, 30)  # behind Ethernet's header
+    for name, host in (("there", b"\x0a\0\0\x01"), ("back", b"\x0a\0\0\x02")):
+        mine = [(time_ns, frame) for time_ns, frame in whole if frame[source_at] == host]
+        for half in (0, 1):
+            cut = slice(half * len(mine) // 2, (half + 1) * len(mine) // 2)
+            write(tmp_path / f"{name}{half}.pcap", mine[cut])
+    assert read([tmp_path])[0] == numbered(whole)
 
 
 def test_retransmissions_stay_what_they_are(tmp_path: Path) -> None:
