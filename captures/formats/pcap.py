@@ -9,8 +9,16 @@ from __future__ import annotations
 from struct import Struct
 from typing import Final
 
-from kafkascope.captures.formats.records import USUAL, CaptureRecord, Format, Found, Interface
+from kafkascope.captures.formats.records import (
+    OTHER_CAPTURE,
+    USUAL,
+    CaptureRecord,
+    Format,
+    Found,
+    Interface,
+)
 from kafkascope.captures.limits import LIMITS
+from kafkascope.captures.packets.link import ETHERNET
 from kafkascope.kernel import records
 
 _MAGICS: Final[dict[bytes, tuple[str, int, int, int]]] = {
@@ -30,6 +38,10 @@ _MAGICS: Final[dict[bytes, tuple[str, int, int, int]]] = {
     bytes.fromhex("1c0001ab"): (">", 1, 28, 16),
 }
 """First bytes -> byte order, nanoseconds per fraction, sizes of file header and record header."""
+
+# AIX writes version 2.2, nanoseconds, and link types by ifType (RFC 1573) in place of LINKTYPE_.
+_AIX_VERSION: Final = (2, 2)
+_AIX_LINKS: Final = {6: ETHERNET, 24: 0}
 
 _VERSIONS: Final = frozenset((b"\2\0\4\0", b"\0\2\0\4"))
 
@@ -56,7 +68,9 @@ class Pcap(Format):
         """`head` starts with the file header, at least `size_of_header(head)` bytes; the first
         record may follow it."""
         self.order, self.unit_ns, self.header, self.skip = _MAGICS[head[:4]]
-        _, _, _, _, snaplen, link = Struct(self.order + "HHIIII").unpack_from(head, 4)
+        *version, _, _, snaplen, link = Struct(self.order + "HHIIII").unpack_from(head, 4)
+        if tuple(version) == _AIX_VERSION and link in _AIX_LINKS:
+            self.unit_ns, link = 1, _AIX_LINKS[link]
         # The upper bits tell about a trailing frame check sequence; IP's length leaves it out
         # anyway.
         super().__init__([Interface(file, 0, link & 0x03FF_FFFF, "", "", snaplen, 1, 1, 0)])
@@ -102,7 +116,7 @@ class Pcap(Format):
                         break
                     same_link = buffer[at + 20 : at + 24] == self._link
                     if not same_link or buffer[at : at + 8] != self._start:
-                        self.damage = "a capture of another format starts here"
+                        self.damage = OTHER_CAPTURE
                         self.hopeless = True
                         break
                     at += self.header

@@ -28,15 +28,6 @@ _TEXT_BYTES: Final = 1 << 12
 _KEPT_BYTES: Final = 1 << 20
 STDIN: Final = "-"
 
-_OTHERS: Final = (
-    (b"snoop\0\0\0", "a snoop capture"),
-    (b"GMBU", "a Network Monitor capture"),
-    (b"RTSS", "a Network Monitor capture"),
-    (b"TRSNIFF data", "a Sniffer capture"),
-    (b"XCP\0", "a NetXRay capture"),
-)
-"""Captures that Wireshark reads and we do not."""
-
 
 def spoken(name: str) -> str:
     return "standard input" if name == STDIN else name
@@ -198,7 +189,7 @@ def _head(stream: ByteStream) -> bytes:
 
 def format_of(head: bytes, file: int, name: str) -> Format:
     """Return the format of a file by its first bytes; NotACapture says what they are instead."""
-    name = spoken(name)
+    path, name = name, spoken(name)
     if not head:
         raise NotACapture(f"{name} is empty")
     size = size_of_header(head)
@@ -210,17 +201,14 @@ def format_of(head: bytes, file: int, name: str) -> Format:
         raise NotACapture(f"{name} is cut short inside its file header")
     if is_log(head, sure=False):
         return Text(file)
-    for magic, what in _OTHERS:
-        if head.startswith(magic):
-            raise NotACapture(
-                f"{name} is {what}; convert it with: editcap -F pcapng {name} {name}.pcapng"
-            )
     start = head[:12]
-    if all(32 <= byte < 127 or byte in b"\t\r\n" for byte in start):
-        shown = repr(start.decode("ascii"))
-    else:
-        shown = start[:8].hex(" ")
-    raise NotACapture(f"{name} is not a capture: it starts with {shown}")
+    printed = all(32 <= byte < 127 or byte in b"\t\r\n" for byte in start)
+    shown = repr(start.decode("ascii")) if printed else start[:8].hex(" ")
+    advice = "write packets with tcpdump -w, or convert a hex dump with text2pcap"
+    if not printed or b"\0" in head:
+        convert = f"editcap -F pcapng {path} {path}.pcapng"
+        advice = f"unpack it, or, if Wireshark opens it, convert it with: {convert}"
+    raise NotACapture(f"{name} is not a capture: it starts with {shown}; {advice}")
 
 
 def kept_stream(spool: Spool, start: int, end: int | None) -> ByteStream:

@@ -14,6 +14,7 @@ from collections.abc import Iterator
 from typing import Final, Protocol, runtime_checkable
 
 from kafkascope.captures.formats.pcap import Pcap, size_of_header
+from kafkascope.captures.formats.records import OTHER_CAPTURE
 from kafkascope.captures.inputs.inflate import ByteStream, Pieces, is_compressed
 
 # Bytes at the beginning of a file that show how it was written. Binary data of that size have 256
@@ -178,8 +179,10 @@ def _behind_text(stream: ByteStream, head: bytes) -> ByteStream | None:
 
 
 def text_in_place(data: bytes) -> str:
-    """Return what to call bytes in place of a record: words of a program that captures, or text;
-    nothing for other bytes."""
+    """Return what to call bytes in place of a record: the beginning of a capture, words of a
+    program that captures, or text; nothing for other bytes."""
+    if _BEGIN.match(data):
+        return OTHER_CAPTURE
     text = _TEXT.match(data)
     if text is None or text.end() < SURE:
         return ""

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from kafkascope.captures import CutShort, open_inputs
+from tests.kit.captures import Tape
 from tests.kit.samples import SAMPLES
 
 ONE = (SAMPLES / "kafka-python.pcap").read_bytes()
@@ -63,8 +64,15 @@ def test_a_header_that_is_cut_is_damage(tmp_path: Path) -> None:
         packets(path)
 
 
-def test_another_kind_behind_it_is_damage(tmp_path: Path) -> None:
+RAW = OTHER[:20] + b"\x65\0\0\0" + OTHER[24:]
+NEXT_GENERATION = Tape().pcapng()
+
+
+@pytest.mark.parametrize(
+    ("one", "other"), [(ONE, RAW), (ONE, NEXT_GENERATION), (NEXT_GENERATION, ONE)]
+)
+def test_another_kind_behind_it_is_damage(tmp_path: Path, one: bytes, other: bytes) -> None:
     path = tmp_path / "joined.pcap"
-    path.write_bytes(ONE + OTHER[:20] + b"\x65\0\0\0" + OTHER[24:])
-    with pytest.raises(CutShort, match="another format"):
+    path.write_bytes(one + other)
+    with pytest.raises(CutShort, match="another format starts here; join captures with mergecap"):
         packets(path)

@@ -36,7 +36,7 @@ from kafkascope.captures import (
 from kafkascope.captures.formats.write import PcapngWriter
 from kafkascope.captures.inputs.files import BLOCK_BYTES
 from kafkascope.captures.inputs.spool import PacketPlaces
-from tests.kit.captures import START_NS, Tape, Trickle, bytes_of, conversation, read
+from tests.kit.captures import START_NS, Tape, Trickle, bytes_of, conversation, joined, read
 from tests.kit.samples import ROOT
 
 WHOLE = conversation(30)
@@ -81,6 +81,12 @@ def refusal(*paths: str | Path) -> str:
     return str(caught.value)
 
 
+@pytest.mark.parametrize("order", ["<", ">"])
+def test_aix_writes_nanoseconds_and_link_types_of_its_own(order: str) -> None:
+    aix = pack(order + "IHH", 0xA1B2C3D4, 2, 2) + WHOLE.pcap(order=order, link_type=6)[8:]
+    assert joined(read(aix)[0]) == joined(read(WHOLE.pcap())[0])
+
+
 def test_what_cannot_be_read_gets_one_sentence(tmp_path: Path) -> None:
     (tmp_path / "empty").touch()
     (tmp_path / "prod.txt").write_text("hello world, this is no capture")
@@ -93,9 +99,8 @@ def test_what_cannot_be_read_gets_one_sentence(tmp_path: Path) -> None:
     (tmp_path / "folder").mkdir()
     assert refusal(tmp_path / "gone").endswith("gone: no such file or folder")
     assert refusal(tmp_path / "empty").endswith("empty is empty")
-    assert "prod.txt is not a capture: it starts with 'hello world,'" in refusal(
-        tmp_path / "prod.txt"
-    )
+    text = refusal(tmp_path / "prod.txt")
+    assert "prod.txt is not a capture: it starts with 'hello world,'; write packets with" in text
     assert "it starts with c8 c9" in refusal(tmp_path / "bin")
     assert refusal(tmp_path / "head").endswith("is cut short inside its file header")
     assert "editcap" in refusal(tmp_path / "old.snoop")
