@@ -1,11 +1,13 @@
 """Finds the schema of a record's key or value in its bytes and headers. Stateless.
 
 Wire formats: Confluent's (byte 0 and an int32, or a header with a GUID), Apicurio's (headers, or
-byte 0 and an int64 or int32), AWS Glue's (byte 3, compression, GUID), single objects of Avro.
+byte 0 and an int64 or int32), AWS Glue's (byte 3, compression, GUID), Azure's (four bytes 0 or a
+header, and a GUID as text), single objects of Avro.
 """
 
 from __future__ import annotations
 
+import re
 import struct
 import uuid
 import zlib
@@ -27,6 +29,8 @@ APICURIO: Final[tuple[Namespace, ...]] = ("globalId", "contentId")
 
 _INT: Final = struct.Struct(">i")
 _LONG: Final = struct.Struct(">q")
+_AZURE: Final = re.compile(rb"\0{4}([0-9a-fA-F]{32})")
+_AZURE_TYPE: Final = re.compile(rb"avro/binary\+([0-9a-fA-F]{32})")
 _TYPE: Final = "protobuf.type"
 """Header of Apicurio with the name of a Protobuf message; the only one not named after the side."""
 
@@ -97,6 +101,8 @@ def _in_headers(side: Side, data: bytes, headers: Headers) -> list[Candidate]:
             said[name[len(apicurio) :]] = value
         elif name == typed:
             said[_TYPE] = value
+        elif name == "content-type" and side == "value" and (azure := _AZURE_TYPE.fullmatch(value)):
+            return [Candidate(_guid(azure), data, 0, True)]
     found = []
     name = said.get(_TYPE, b"").decode("utf-8", "replace")
     at = _behind_name(data, name) if name else 0
@@ -158,6 +164,8 @@ def _confluent_header(data: bytes, value: bytes) -> Candidate | None:
 def _zero(data: bytes) -> list[Candidate]:
     """Return the readings of a byte 0: what follows is an int32 or an int64, and of Apicurio the
     id of an artifact or of a content."""
+    if azure := _AZURE.match(data):
+        return [Candidate(_guid(azure), data[azure.end() :], azure.end(), True)]
     found: list[tuple[Namespace, int, int]] = []
     if len(data) >= 5:
         (number,) = _INT.unpack_from(data, 1)
@@ -174,6 +182,10 @@ def _zero(data: bytes) -> list[Candidate]:
         )
         for space, number, at in found
     ]
+
+
+def _guid(azure: re.Match[bytes]) -> SchemaKey:
+    return SchemaKey("guid", str(uuid.UUID(azure[1].decode())))
 
 
 def _glue(data: bytes) -> list[Candidate]:

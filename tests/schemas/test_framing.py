@@ -27,6 +27,7 @@ def named(data: bytes, headers: list[tuple[str, bytes | None]] | None = None) ->
         (b"\0\0\0\0\7xy", ["id 7 at 5", "contentId 7 at 5", "globalId 7 at 5"]),
         (b"\0\0\0\0\0\0\0\0\7xy", ["globalId 7 at 9", "contentId 7 at 9"]),
         (b"\3\0" + GUID_BYTES + b"x", [f"guid {GUID} at 18"]),
+        (b"\0\0\0\0" + GUID_BYTES.hex().encode() + b"x", [f"guid {GUID} at 36"]),
         (b"\3\5" + GUID_BYTES + zlib.compress(b"x"), [f"guid {GUID} at 18"]),
         (b"\xc3\1\1\0\0\0\0\0\0\0x", ["fingerprint 1 at 10"]),
         (b"", []),
@@ -55,6 +56,8 @@ def test_the_first_bytes_name_schemas(data: bytes, found: list[str]) -> None:
         ([("apicurio.value.contentId", bytes(7) + b"\4")], ["contentId 4 at 0"]),
         ([("apicurio.key.globalId", bytes(7) + b"\4")], []),
         ([("apicurio.value.globalId", b"4")], []),
+        ([("content-type", b"avro/binary+" + GUID_BYTES.hex().encode())], [f"guid {GUID} at 0"]),
+        ([("content-type", b"avro/binary")], []),
     ],
 )
 def test_headers_name_schemas(headers: list[tuple[str, bytes | None]], found: list[str]) -> None:
