@@ -15,6 +15,7 @@ from mitmproxy.connection import ConnectionState
 from mitmproxy.net.tls import starts_like_tls_record
 from mitmproxy.proxy import commands, events, layer, layers
 from mitmproxy.proxy.context import Context
+from mitmproxy.proxy.layers.tls import TLSLayer
 
 from kafkascope.captures.model import Endpoint
 from kafkascope.proxy.hub import Hub
@@ -54,6 +55,8 @@ class Steer(events.Event):
         self.what = what
 
 
+FAILED: Final = "TLS Error: "
+"""Begins mitmproxy's log line about bytes that OpenSSL refuses, and about alerts."""
 TOO_LONG: Final = f"a ClientHello of more than {LIMITS.client_hello_bytes >> 10} KB"
 RECORD_HEAD: Final = 5
 HANDSHAKE_HEAD: Final = 4
@@ -92,7 +95,36 @@ class Hello:
         return False
 
 
-class ClientHelloLayer(layers.ClientTLSLayer):
+class AlertLayer(TLSLayer):
+    """mitmproxy's layer, which ends a connection at an alert after the handshake.
+
+    In TLS 1.3 a broker refuses a client certificate only then. mitmproxy logs the alert, and takes
+    the end of the connection for one that it has passed on: the other side would wait forever."""
+
+    _failed = False
+
+    def receive_data(self, data: bytes) -> Any:
+        error = ""
+        for command in super().receive_data(data):
+            if isinstance(command, commands.Log) and command.message.startswith(FAILED):
+                error = command.message.removeprefix(FAILED)
+            yield command
+        if error and not self._failed:
+            self._failed = True
+            yield from TLSLayer.on_handshake_error(self, error)
+
+    def receive_close(self) -> Any:
+        if self._failed:
+            yield from self.event_to_child(events.ConnectionClosed(self.conn))
+        else:
+            yield from super().receive_close()
+
+
+class BrokerTlsLayer(AlertLayer, layers.ServerTLSLayer):
+    """Towards brokers."""
+
+
+class ClientHelloLayer(AlertLayer, layers.ClientTLSLayer):
     """mitmproxy's layer, which gets the ClientHello when it is whole.
 
     mitmproxy's own parses all that has come with each read, without bound: a client that sends its
@@ -113,6 +145,11 @@ class ClientHelloLayer(layers.ClientTLSLayer):
             return False, None
         self._hello = None
         return (yield from super().receive_handshake_data(bytes(hello.data)))
+
+    def on_handshake_error(self, err: str) -> Any:
+        # mitmproxy's sentences name its own options, and blame trust for what they do not know.
+        yield from TLSLayer.on_handshake_error(self, err)
+        self.event_to_child = self.errored  # type: ignore[method-assign]
 
 
 NONE: Final[tuple[commands.Command, ...]] = ()
@@ -176,8 +213,8 @@ class KafkaLayer(layer.Layer):
         self, event: events.OpenConnectionCompleted, now_ns: int
     ) -> Iterable[commands.Command]:
         client, server = self.context.client, self.context.server
-        if event.reply:
-            self.hub.once(event.reply, event.reply)
+        if server.error:
+            self.hub.once(server.error, server.error)
             return (commands.CloseConnection(client),)
         self.relay = relay = Connection(
             self.hub, next(self.hub.numbers), _endpoint(client.peername), _endpoint(server.peername)

@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 from mitmproxy.connection import Client, Server
 from mitmproxy.options import Options
-from mitmproxy.proxy import layer, layers, tunnel
+from mitmproxy.proxy import layer, tunnel
 from mitmproxy.proxy.context import Context
 from mitmproxy.proxy.layers import modes
 from mitmproxy.proxy.mode_specs import ProxyMode
@@ -18,7 +18,7 @@ from kafkascope.captures.model import Endpoint
 from kafkascope.captures.proxy_protocol import header_of
 from kafkascope.proxy.engine.destinations import Destinations
 from kafkascope.proxy.engine.directory import Nodes
-from kafkascope.proxy.engine.layer import ClientHelloLayer, KafkaLayer
+from kafkascope.proxy.engine.layer import BrokerTlsLayer, ClientHelloLayer, KafkaLayer
 from kafkascope.proxy.engine.stream import Arena, Stream
 from kafkascope.proxy.engine.tls import Tls
 from kafkascope.proxy.hub import Hub
@@ -95,7 +95,7 @@ class Route:
         top = Top(context)
         stack /= top
         if self.tls.upstream:
-            stack /= layers.ServerTLSLayer(context)
+            stack /= BrokerTlsLayer(context)
         if self.tls.client:
             stack /= ClientHelloLayer(context)
         kafka = KafkaLayer(context, self.hub, tls=not self.plain)

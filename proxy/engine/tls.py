@@ -6,11 +6,12 @@ Contexts are OpenSSL's; certificates are made by mitmproxy's store.
 from __future__ import annotations
 
 import ipaddress
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
     from cryptography.x509 import GeneralName
@@ -18,6 +19,44 @@ if TYPE_CHECKING:
     from mitmproxy.proxy.commands import StartHook
     from mitmproxy.proxy.context import Context
     from OpenSSL import SSL
+
+
+DISTRUST: Final = "the client does not trust the proxy's certificate"
+OF_CLIENTS: Final = {
+    "Cannot parse ClientHello": "the client sent plaintext to a TLS listener",
+    "did not return a certificate": "the client sent no certificate (--tls-client-ca requires one)",
+    "Certificate verify failed": "the client's certificate is not accepted (--tls-client-ca)",
+    "unsupported protocol": "the client does not offer TLS 1.2 or later",
+    "unknown ca": DISTRUST,
+    "bad certificate": DISTRUST,
+    "certificate unknown": DISTRUST,
+    "connection closed": "the client disconnected during the handshake. "
+    "Clients that do not trust the proxy's certificate may do that",
+}
+"""Part of an error of OpenSSL or mitmproxy -> what a client did."""
+NO_TLS: Final = "no TLS there; if the listener is plaintext, omit --upstream-tls"
+NO_CERTIFICATE: Final = "the broker requires a client certificate that it trusts (--upstream-cert)"
+OF_BROKERS: Final = {
+    "mismatch": "the broker's certificate is for another name (--upstream-name)",
+    "Certificate verify failed": "the broker's certificate is not trusted (--upstream-ca)",
+    "does not speak TLS": NO_TLS,
+    "connection closed": NO_TLS,
+    "certificate required": NO_CERTIFICATE,
+    "bad certificate": NO_CERTIFICATE,
+    "unknown ca": NO_CERTIFICATE,
+    "certificate unknown": NO_CERTIFICATE,
+    "handshake failure": "the broker refuses the handshake. "
+    "It may require a client certificate (--upstream-cert)",
+    "protocol version": "the broker does not support TLS 1.2 or later",
+}
+"""The same, of a broker."""
+
+
+def reason(error: str, reasons: dict[str, str]) -> str:
+    """Return why a handshake failed, then OpenSSL's word for it."""
+    known = next((text for part, text in reasons.items() if part in error), "")
+    words = re.findall(r"'([^']+)'\)", error) or re.findall(r"failed: (.+)", error)
+    return ": ".join([known] * bool(known) + words[-1:]) or error
 
 
 @dataclass(frozen=True)
@@ -153,8 +192,6 @@ class Tls:
     def hook(self, context: Context, hook: StartHook) -> None:
         from mitmproxy.proxy.layers import tls
 
-        from kafkascope.proxy.engine.layer import TOO_LONG
-
         if isinstance(hook, tls.TlsStartClientHook) and self.client is not None:
             hook.data.ssl_conn = self._towards_client(self.client, hook.data.conn)
         elif isinstance(hook, tls.TlsStartServerHook) and self.upstream is not None:
@@ -162,18 +199,13 @@ class Tls:
         elif isinstance(hook, tls.TlsFailedClientHook | tls.TlsFailedServerHook):
             error = hook.data.conn.error or "the handshake failed"
             if isinstance(hook, tls.TlsFailedClientHook):
-                if error.startswith("Cannot parse ClientHello"):
-                    error = "the client sent plaintext to a TLS listener"
-                elif TOO_LONG in error:
-                    error = TOO_LONG
-                name = context.client.peername
+                name, error = context.client.peername, reason(error, OF_CLIENTS)
                 key = f"client {name[0] if name else ''} {error}"  # its port is another each time
                 text = f"client {f'{name[0]}:{name[1]}' if name else '?'}: TLS: {error}"
             else:
-                address = context.server.address
-                key = text = (
-                    f"upstream {address[0]}:{address[1]}: TLS: {error}" if address else error
-                )
+                host, port = context.server.address or ("?", 0)
+                key = text = f"upstream {host}:{port}: TLS: {reason(error, OF_BROKERS)}"
+                hook.data.conn.error = text
             if self.on_failure is not None:
                 self.on_failure(key, text)
 
