@@ -255,7 +255,8 @@ class GroupProtocols(Counts):
         # kafka-go (0.4.51) declares version 1 and omits owned_partitions: Java leaders fail at it
         # (a buffer underflow), its own do not read so far.
         assigned = self.assigned.get((group,))
-        return assigned is not None and set(unread.members) <= set(assigned.words)
+        # A join without a response has no member id yet, and no leader saw it.
+        return assigned is not None and set(unread.members) - {""} <= set(assigned.words)
 
     def _clients(self, view: DetectorInput, group: Any, unread: UnreadableBytes) -> str:
         known = (self.members.get((group, member)) for member in unread.members)

@@ -216,7 +216,7 @@ class Broker:
             "ListOffsets": partitions.list_offsets,
             "OffsetForLeaderEpoch": partitions.leader_epoch,
             "Produce": partitions.produce,
-            "DescribeGroups": groups.describe,
+            "DescribeGroups": self._describe_groups,
             "ListGroups": self._list_groups,
             "JoinGroup": groups.join,
             "SyncGroup": groups.sync,
@@ -335,6 +335,14 @@ class Broker:
             allowed = {each.lower() for each in request.body.get(field, ())}
             found = [each for each in found if not allowed or each[name].lower() in allowed]
         return {"groups": found}
+
+    async def _describe_groups(self, request: Request) -> Body:
+        """Describe groups; those that only have committed offsets are empty, as in ListGroups."""
+        response, resting = await self._groups.describe(request), self._offsets.groups()
+        for each in response["groups"]:
+            if each["group_state"] == "Dead" and each["group_id"] in resting:
+                each |= {"group_state": "Empty", "protocol_type": "consumer"}
+        return response
 
 
 # APIs of the connection, not of the cluster.

@@ -417,7 +417,11 @@ def test_a_subscription_breaks_the_leader() -> None:
 
 def test_a_subscription_whose_leader_assigns_all_the_same_is_no_finding() -> None:
     """kafka-go declares version 1 without owned_partitions, and does not read them."""
-    assert "group-unreadable" not in found([group(GOOD, wanted=b"\0\1" + WANTED)])
+    wanted = b"\0\1" + WANTED
+    joins: dict[str, Any] = {"group_id": "g", "protocol_type": "consumer", "member_id": ""}
+    joins |= {"protocols": [{"name": "range", "metadata": wanted}]}
+    lost = Wire(number=1).client(request("JoinGroup", 2, 1, **joins)).close("broker")
+    assert "group-unreadable" not in found([lost, group(GOOD, wanted=wanted)])
 
 
 @pytest.mark.parametrize(("factor", "shown"), [(3, " (replication_factor 3)"), (-1, "")])

@@ -60,6 +60,11 @@ async def test_captured_answers_have_our_addresses_and_others_are_said():
         asked = example("DescribeGroupsRequest", 5) | {"groups": ["nobody"]}
         (group,) = (await peer.ask("DescribeGroups", 5, asked))["groups"]
         assert group["group_state"] == "Dead"
+        # Groups that are listed for their captured offsets can be described.
+        listed = (await peer.ask("ListGroups", 4, example("ListGroupsRequest", 4)))["groups"]
+        asked["groups"] = [each["group_id"] for each in listed]
+        states = (await peer.ask("DescribeGroups", 5, asked))["groups"]
+        assert {each["group_state"] for each in states} == {"Empty"}
         # Offered are only APIs that can be answered; whoever asks for others hears nothing.
         asked = example("DescribeLogDirsRequest", 1)
         with pytest.raises(PeerError):
