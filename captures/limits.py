@@ -37,7 +37,8 @@ class CaptureLimits(NamedTuple):
     resolved_names: int = 10_000
     # Packet comments of a file, of which the later half stays; characters of one.
     comments: int = 100_000
-    comment_chars: int = 500
+    # 50 brokers by name: a proxy's comment on the addresses of a cluster.
+    comment_chars: int = 4_000
     # What a file expands to: so many times its size, and this much for nothing. Captures get ten
     # to a hundred times smaller; 3 KB of gzip in gzip can be gigabytes of zeros.
     inflated_ratio: int = 1_000

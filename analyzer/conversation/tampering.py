@@ -1,6 +1,6 @@
-"""Effects of our proxy's rules on exchanges, read from the packet comments of its recordings.
+"""Effects of our proxy on exchanges, read from the packet comments of its recordings.
 
-The proxy writes the comments (`proxy/rules/faults`, `proxy/relay/execution.py`). Here they become
+The proxy writes the comments (`proxy/rules/faults`, `proxy/relay`). Here they become
 notes of the exchange, so that every output shows them, and findings do not blame the broker
 (decision 0023).
 """
@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final
 from kafkascope.analyzer.model import Note
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable
 
     from kafkascope.analyzer.model import Frame
     from kafkascope.captures.formats.remarks import Remarks
@@ -24,6 +24,8 @@ FAULT: Final = "fault: "
 RULE: Final = "rule: "
 BY_HAND: Final = " by hand"
 """Ends the effect of a user on a held frame: edited or dropped."""
+ADDRESSES: Final = "addresses: "
+"""Begins the addresses of brokers in a response, as the broker and as the proxy advertises them."""
 BETWEEN: Final = "; "
 HIDDEN: Final = "hidden"
 _ASSIGNMENT: Final = re.compile(
@@ -38,6 +40,7 @@ _OUR_WORDS: Final = (
 )
 _WORDS: Final = frozenset(_OUR_WORDS.split())
 _NUMBER: Final = re.compile(r"[-+]?[\d.]+[A-Za-z]{0,3}(?:/s)?(?:(?:\.\.|-)[\d.]+[a-z]{0,3})?")
+_REPLACED: Final = re.compile(r"(\S+):(\d+) -> (\S+):(\d+)")
 NOTE: Final = "the proxy that recorded this: "
 
 
@@ -53,7 +56,7 @@ def notes_of(
     client: Endpoint,
     correlation_id: int | None,
 ) -> tuple[Note, ...]:
-    """Return a note for each effect of a rule on an exchange."""
+    """Return a note for each effect of the proxy on an exchange."""
     texts = [remarks.at(*frame.parts[0][:2]) for frame in (request, response) if frame is not None]
     if request is not None and correlation_id is not None:
         texts.append(remarks.about(named(client, correlation_id), *request.parts[0][:2]))
@@ -61,20 +64,34 @@ def notes_of(
         part.removeprefix(FAULT)
         for text in texts
         for part in text.split(BETWEEN)
-        if part.startswith((FAULT, RULE)) or part.endswith(BY_HAND)
+        if part.startswith((FAULT, RULE, ADDRESSES)) or part.endswith(BY_HAND)
     ]
     return tuple(Note("note", NOTE + effect) for effect in dict.fromkeys(effects))
 
 
 def effects_of(notes: Iterable[Note]) -> list[str]:
-    """Return the effects of the proxy that the notes of an exchange name."""
+    """Return the effects of the proxy's rules that the notes of an exchange name."""
+    return [effect for effect in _noted(notes) if not effect.startswith(ADDRESSES)]
+
+
+def _noted(notes: Iterable[Note]) -> list[str]:
     return [note.text.removeprefix(NOTE) for note in notes if note.text.startswith(NOTE)]
 
 
-def anonymized_notes(notes: tuple[Note, ...]) -> tuple[Note, ...]:
+def brokers_own(notes: Iterable[Note]) -> dict[tuple[str, int], tuple[str, int]]:
+    """Map the addresses that the proxy put into a response to those that the broker advertised."""
+    return {
+        (ours, int(our_port)): (host, int(port))
+        for effect in _noted(notes)
+        if effect.startswith(ADDRESSES)
+        for host, port, ours, our_port in _REPLACED.findall(effect)
+    }
+
+
+def anonymized_notes(notes: tuple[Note, ...], host: Callable[[str], str]) -> tuple[Note, ...]:
     """Return notes without the names that users gave, for anonymized outputs."""
     return tuple(
-        note._replace(text=NOTE + anonymized(note.text.removeprefix(NOTE)))
+        note._replace(text=NOTE + anonymized(note.text.removeprefix(NOTE), host))
         if note.text.startswith(NOTE)
         else note
         for note in notes
@@ -84,16 +101,21 @@ def anonymized_notes(notes: tuple[Note, ...]) -> tuple[Note, ...]:
 def comment_of(notes: Iterable[Note]) -> str:
     """Return the packet comment that `notes_of` turns into these notes."""
     return BETWEEN.join(
-        effect if effect.startswith(RULE) or effect.endswith(BY_HAND) else FAULT + effect
-        for effect in effects_of(notes)
+        effect
+        if effect.startswith((RULE, ADDRESSES)) or effect.endswith(BY_HAND)
+        else FAULT + effect
+        for effect in _noted(notes)
     )
 
 
 # A list of allowed words, because a comment is text of the user's rules: what is not known to be
 # harmless may be a topic, a host or a value.
-def anonymized(effect: str) -> str:
+def anonymized(effect: str, host: Callable[[str], str]) -> str:
     """Return an effect without the texts of users: the name of a rule, values that fields and
-    records were set to, and any word that neither our comments nor Kafka's tables have."""
+    records were set to, and any word that neither our comments nor Kafka's tables have; with other
+    hosts in addresses."""
+    if effect.startswith(ADDRESSES):
+        return _REPLACED.sub(lambda at: f"{host(at[1])}:{at[2]} -> {host(at[3])}:{at[4]}", effect)
     if effect.startswith(RULE):
         return f"{RULE}{HIDDEN}"
     assignment = _ASSIGNMENT.match(effect)

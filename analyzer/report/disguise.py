@@ -116,7 +116,7 @@ class Disguise:
             fetch_session=self._session(exchange.fetch_session),
             tls=exchange.tls and exchange.tls._replace(**self._named(exchange.tls)),
             facts=None,
-            notes=anonymized_notes(exchange.notes),
+            notes=anonymized_notes(exchange.notes, self._redaction.names.host),
             zookeeper=self._zookeeper(exchange.zookeeper),
         )
 

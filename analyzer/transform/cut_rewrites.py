@@ -87,9 +87,8 @@ class Anonymous(Masked):
     def deeds(self, text: str) -> str:
         """What was done, without what people wrote into their rules."""
         return BETWEEN.join(
-            FAULT + anonymized(each.removeprefix(FAULT))
-            if each.startswith(FAULT)
-            else anonymized(each)
+            FAULT * each.startswith(FAULT)
+            + anonymized(each.removeprefix(FAULT), self.redaction.names.host)
             for each in text.split(BETWEEN)
         )
 

@@ -12,6 +12,7 @@ from dataclasses import replace
 from functools import cache, lru_cache
 from typing import Any, Final, Protocol
 
+from kafkascope.analyzer.conversation.tampering import ADDRESSES
 from kafkascope.dissectors.codec.reader import Body
 from kafkascope.dissectors.errors import DissectError
 from kafkascope.dissectors.layout import Layout
@@ -135,7 +136,7 @@ class Endpoints:
             return frame, "", listed
         context.hub.metrics.add("rewrites_total", APIS[key].name)
         payload = decoded.with_body(frame[4:], decoded.body)
-        return SIZE.pack(len(payload)) + payload, "addresses: " + "; ".join(changes), listed
+        return SIZE.pack(len(payload)) + payload, ADDRESSES + ", ".join(changes), listed
 
     def _change(self, context: Context, key: int, body: Body) -> list[str]:
         if key == DESCRIBE_CLUSTER and body.get("endpoint_type") == CONTROLLERS:
@@ -175,10 +176,10 @@ class Endpoints:
             return tail, ""
         context.hub.metrics.add("rewrites_total", APIS[key].name)
         try:
-            return _padded(layout, body, len(tail)), "addresses: " + "; ".join(changes)
+            return _padded(layout, body, len(tail)), ADDRESSES + ", ".join(changes)
         except DissectError:
             body["node_endpoints"] = []
-            return _padded(layout, body, len(tail)), "addresses omitted: " + "; ".join(changes)
+            return _padded(layout, body, len(tail)), "addresses omitted: " + ", ".join(changes)
 
 
 def _node_id(struct_: Body) -> int:

@@ -11,6 +11,7 @@ from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from typing import Any, Final
 
+from kafkascope.analyzer.conversation.tampering import brokers_own
 from kafkascope.analyzer.identity import client_key_of, labels
 from kafkascope.analyzer.merging.measures import whole
 from kafkascope.analyzer.merging.tables import Keyed, by_key, sums, table
@@ -121,17 +122,20 @@ class Cluster(Accumulator):
         response = exchange.response_body if len(batch) == 1 else None
         if response is None:
             return
+        # Recordings of the proxy have its own addresses in responses, and connections to brokers.
+        own = brokers_own(row.notes) if row.notes else {}
         if key == METADATA:
             self._metadata(response, row)
         elif key == DESCRIBE_CLUSTER and response.get("cluster_id"):
             self._whole(response, row)
         elif key == FIND_COORDINATOR and exchange.request is not None:
-            self._coordinator(exchange.request_body or {}, response, row)
+            self._coordinator(exchange.request_body or {}, response, row, own)
         elif key in LEADING and row.errors:
             self._led(response, row)
         sought = needed(key, response) if wants(exchange) and not row.errors else ()
         for each in given(key, response):
-            self._node(each, row, sought=each.node in sought)
+            host, port = own.get((each.host, each.port), (each.host, each.port))
+            self._node(each._replace(host=host, port=port), row, sought=each.node in sought)
 
     def _node(self, address: Given, row: Row, *, sought: bool) -> None:
         node = self._nodes[(address.role, address.node, address.host, address.port)]
@@ -195,7 +199,13 @@ class Cluster(Accumulator):
                     epoch = leader["leader_epoch"]
                     self._leader(key, leader["leader_id"], epoch, row.time_ns)
 
-    def _coordinator(self, asked: dict[str, Any], response: dict[str, Any], row: Row) -> None:
+    def _coordinator(
+        self,
+        asked: dict[str, Any],
+        response: dict[str, Any],
+        row: Row,
+        own: dict[tuple[str, int], tuple[str, int]],
+    ) -> None:
         kind = KINDS.get(asked.get("key_type", 0), "other")
         found = response.get("coordinators")
         if found is None:
@@ -207,7 +217,8 @@ class Cluster(Accumulator):
                 coordinator.errors += 1
                 continue
             coordinator.nodes.add(each["node_id"])
-            coordinator.take(latest=(row.time_ns, each["node_id"], each["host"], each["port"]))
+            place = each["host"], each["port"]
+            coordinator.take(latest=(row.time_ns, each["node_id"], *own.get(place, place)))
 
     # --- telling
 

@@ -35,6 +35,7 @@ from tests.kit.proxy import (
     response,
     until,
 )
+from tests.kit.run import objects
 from tests.kit.wire import framed
 
 COMPLAINTS = "tcp.analysis.flags or tcp.checksum.status == 0 or ip.checksum.status == 0"
@@ -152,6 +153,8 @@ def test_the_brokers_leg_holds_what_was_changed(tmp_path: Path) -> None:
     hosts = {e.response.body["brokers"][0]["host"] for e in both if e.api == "Metadata"}
     assert hosts == {"127.0.0.1", "10.9.8.7"}
     assert b"addresses: node 1 10.9.8.7:9092" in path.read_bytes()
+    (node, *_) = objects("cluster", path, "--only", "nodes", "--json")  # as the broker has them
+    assert (node["node"], node["address"]) == (1, "10.9.8.7:9092")
 
 
 def test_no_secret_is_in_the_file(tmp_path: Path) -> None:

@@ -324,18 +324,19 @@ GIVEN = {
     ),
     "delay UNIQUE words of others 2s": "delay hidden 2s",
     "edited by hand": "edited by hand",
+    "addresses: node 1 UNIQUE:9092 -> UNIQUE:19093": "addresses: node 1 h:9092 -> h:19093",
 }
 
 
 @pytest.mark.parametrize("deed", GIVEN)
 def test_what_people_wrote_into_rules_is_a_name(deed: str) -> None:
-    assert anonymized(deed) == GIVEN[deed]
+    assert anonymized(deed, lambda _: "h") == GIVEN[deed]
 
 
 @pytest.mark.parametrize("rule", [*BLAMED, *ACTIONS])
 def test_what_rules_do_is_none(rule: str) -> None:
     action = str(parse_fault(rule).action)
-    assert anonymized(action) == action
+    assert anonymized(action, str) == action
 
 
 def test_nobody_is_told_what_a_rule_gave(tmp_path: Path) -> None:
