@@ -14,6 +14,7 @@ from kafkascope.analyzer.fixtures import Fixture
 from kafkascope.analyzer.heap import large_apart
 from kafkascope.analyzer.reading.options import ReadOptions
 from kafkascope.analyzer.terminal import out, say, stdout_bytes, stdout_lines
+from kafkascope.analyzer.text import plural
 from kafkascope.dissectors.errors import DissectError
 from kafkascope.dissectors.registry import api_named, api_names
 from kafkascope.errors import INTERRUPTED
@@ -81,9 +82,9 @@ def from_captures(options: ReadOptions, per_version: int | None, redact: Any) ->
         fixtures = making.fixtures()
         _write(fixtures, target, redact)
         if not options.quiet:
-            say(f"{len(fixtures)} message{'s' * (len(fixtures) != 1)} written to {target}")
+            say(f"{plural(len(fixtures), 'message')} written to {target}")
             for reason, count in sorted(making.left_out.items()):
-                say(f"{count} messages left out: {reason}")
+                say(f"{plural(count, 'message')} left out: {reason}")
             for remark in redaction.names.remarks:
                 say(remark)
         return reading.finish()
@@ -188,7 +189,7 @@ def new(
     else:
         target = Path(output)
         _write(fixtures, target, "none")
-        say(f"{len(fixtures)} message{'s' * (len(fixtures) != 1)} written to {target}")
+        say(f"{plural(len(fixtures), 'message')} written to {target}")
     return 0
 
 

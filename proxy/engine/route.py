@@ -46,6 +46,19 @@ class Top(layer.Layer):
         return self.child_layer.handle_event(event)
 
 
+class Socks(modes.Socks5Proxy):
+    """mitmproxy's layer, which says what it refuses."""
+
+    def __init__(self, context: Context, hub: Hub) -> None:
+        super().__init__(context)
+        self.hub = hub
+
+    def socks_err(self, message: str, reply_code: int | None = None) -> Any:
+        # A Kafka client without SOCKS settings begins with the size of a request.
+        self.hub.once(f"socks {message}", f"client refused by --mode socks5: {message}")
+        return super().socks_err(message, reply_code)
+
+
 @dataclass(eq=False)
 class Route:
     """Serves the connections of one listener."""
@@ -76,7 +89,7 @@ class Route:
         """Return the layers of a new connection, see `layers`; behind SOCKS these come later."""
         context.layers.clear()
         if self.mode == "socks5":
-            return modes.Socks5Proxy(context), None
+            return Socks(context, self.hub), None
         if self.mode == "transparent":
             context.server.address = self._original(stream)
             context.client.sockname = context.server.address

@@ -300,12 +300,13 @@ async def test_socks_clients_reach_the_broker_that_they_name(tmp_path: Path) -> 
         assert [exchange.api for exchange in capture.exchanges()] == ["Metadata"]
 
 
-async def test_no_socks_at_a_socks_listener_ends() -> None:
+async def test_no_socks_at_a_socks_listener_ends(caplog: pytest.LogCaptureFixture) -> None:
     async with broker(echo) as up, KafkaProxy(mode="socks5") as proxy:
         reader, writer = await connect(proxy.bootstrap)
         writer.write(request(HEARTBEAT, 4))
         await asyncio.wait_for(reader.read(), PATIENCE_S)
         await leave(writer)
+        assert "client refused by --mode socks5: Invalid SOCKS version" in caplog.text
         reader, writer, code = await through_socks(proxy, up.host, up.port)
         assert code == 0
         writer.write(request(HEARTBEAT, 4))
