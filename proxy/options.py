@@ -155,6 +155,14 @@ def _print_faults(context: click.Context, option: click.Parameter, given: bool) 
     context.exit()
 
 
+def _with_unit(text: str) -> int:
+    """Read a duration; a bare number, which filters read as milliseconds, may mean seconds here."""
+    nanoseconds = duration(text)
+    if nanoseconds and text[-1:].isdigit():
+        raise ValueError(f"{text!r} has no unit: write {text}s, {text}ms, {text}m or {text}h")
+    return nanoseconds
+
+
 _PATH: Final = click.Path(path_type=Path)
 # What stands for a value -> its type, where an option says none.
 TYPES: Final = {
@@ -162,8 +170,19 @@ TYPES: Final = {
     "DIR": _PATH,
     "N": int,
     "SIZE": Quantity("size", size),
-    "TIME": Quantity("duration", duration),
+    "TIME": Quantity("duration", _with_unit),
 }
+
+
+NEEDS: Final = (
+    ("metrics_hosts", ("metrics",), "--metrics-host needs --metrics [HOST]:PORT"),
+    ("tls_key", ("tls_cert",), "--tls-key needs --tls-cert FILE"),
+    ("upstream_key", ("upstream_cert",), "--upstream-key needs --upstream-cert FILE"),
+    ("rotate_bytes", ("record",), "--rotate-bytes needs -w FILE"),
+    ("rotate_time", ("record",), "--rotate-time needs -w FILE"),
+    ("keep_bytes", ("rotate_bytes", "rotate_time"), "--keep-bytes needs --rotate-bytes SIZE"),
+)
+"""Option -> others, of which it needs one, and what to type."""
 
 
 def _setting(section: str, names: str, metavar: str, text: str, **settings: Any) -> Any:
@@ -257,7 +276,7 @@ _OPTIONS: Final = (
         "FILE",
         "CA bundle for client certificates, which become mandatory; implies --tls",
     ),
-    _tls("--upstream-tls", "", "Use TLS towards brokers"),
+    _tls("--upstream-tls", "", "Use TLS towards brokers; implied by the options below"),
     _tls("--upstream-ca", "FILE", "CA bundle for brokers (default: public CAs)"),
     _tls("--upstream-cert", "FILE", "Client certificate for brokers, PEM"),
     _tls("--upstream-key", "FILE", "Private key of --upstream-cert (default: in the same file)"),
@@ -326,8 +345,9 @@ def _made(given: dict[str, Any]) -> ProxyOptions:
         raise click.UsageError("--json prints exchanges, --open shows them: leave one of them out")
     if given["mode"] == "reverse" and not given["upstream"]:
         raise click.UsageError("--upstream is missing: write --upstream HOST:PORT")
-    if given["metrics_hosts"] and metrics is None:
-        raise click.UsageError("--metrics-host needs --metrics [HOST]:PORT")
+    for name, needed, text in NEEDS:
+        if given[name] and not any(given[each] for each in needed):
+            raise click.UsageError(text)
     if given["control"] == "-" and not given["quiet"]:
         raise click.UsageError("--control - uses stdout: add --quiet")
     schemas = SchemaOptions(*(given[name] for name in SCHEMAS))
