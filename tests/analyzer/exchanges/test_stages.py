@@ -196,6 +196,16 @@ def test_what_was_sent_again_belongs_to_its_exchange(tmp_path: Path) -> None:
     assert second == (0, 10, 0, FAR, 0, 0, None, "client")
 
 
+def test_events_stay_until_the_exchanges_of_their_block_are_described(tmp_path: Path) -> None:
+    """Brokers that replicate on a busy machine: 400 responses of one block are sent again."""
+    talk = Talk(AT_BROKER)
+    for number in range(400):
+        talk.send(0, heartbeat(number)).wait(10).send(1, beat(number)).wait(7).again(1).wait(1).ack(
+            0
+        )
+    assert [found.retransmissions for found in talk.stages(tmp_path)] == 400 * [1]
+
+
 # Windows
 
 
