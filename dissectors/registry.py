@@ -113,11 +113,14 @@ def layout_of(name: str, version: int) -> Layout:
     return resolve(message(name), version)
 
 
-@cache
 def variants_of(name: str, version: int) -> tuple[Layout, ...]:
     """Return the other layouts that some releases had for that version."""
-    variants = message(name).variants
-    return tuple(resolve(each, version) for each in variants if version in each.versions)
+    return _variants(message(name), version)
+
+
+@cache
+def _variants(declared: Message, version: int) -> tuple[Layout, ...]:
+    return tuple(resolve(each, version) for each in declared.variants if version in each.versions)
 
 
 # --- bodies
@@ -187,14 +190,16 @@ def unsupported_response(correlation_id: int, versions: dict[int, tuple[int, int
     return encode_response(API_VERSIONS, 0, correlation_id, body)
 
 
-def read_best(name: str, version: int, data: bytes, at: int = 0) -> tuple[Body, int, Layout]:
+def read_best(
+    declared: Message, version: int, data: bytes, at: int = 0
+) -> tuple[Body, int, Layout]:
     """Read a body by the main layout, or by a variant if that fits and the main one does not.
 
     A layout fits when it reads all bytes and meets no tag that it lacks: a wrong one may take the
     bytes of a field that it does not know for a tagged section.
     """
-    main = layout_of(name, version)
-    for layout in (main, *variants_of(name, version)):
+    main = resolve(declared, version)
+    for layout in (main, *_variants(declared, version)):
         try:
             body, end = reader(layout)(data, at)
         except REFUSALS:
@@ -404,7 +409,7 @@ def decode_request(payload: bytes, head: RequestHeader | None = None) -> Decoded
 def _body_by(plan: _Plan, payload: bytes, version: int, header: Body, body_at: int) -> Decoded:
     name, header_layout, layout, note = plan.message, plan.header_layout, plan.layout, plan.note
     if plan.varies:
-        body, end, layout = read_best(name, version, payload, body_at)
+        body, end, layout = read_best(layout.message, version, payload, body_at)
         note = _note(layout)
     else:
         try:

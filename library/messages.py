@@ -30,10 +30,10 @@ def decode(data: bytes, name: str, version: int, kind: Kind | None = None) -> di
     records, `uuid` fields as 16 bytes. Raises `DissectError`, with path and offset, where the bytes
     do not fit, and `SurplusBytes` where some are left.
     """
-    from kafkascope.dissectors.registry import read_best
+    from kafkascope.dissectors import registry
 
     message = _message(name, kind)
-    body, end, _ = read_best(message, version, bytes(data))
+    body, end, _ = registry.read_best(registry.message(message), version, bytes(data))
     if end < len(data):
         raise SurplusBytes(message, version, body, end, len(data))
     return body

@@ -93,7 +93,7 @@ def _forms(name: str, version: int, data: bytes) -> Iterator[tuple[Form, int, in
 
 
 def _body(name: str, version: int, data: bytes) -> Whole:
-    body, end, layout = read_best(name, version, data)
+    body, end, layout = read_best(message(name), version, data)
     releases = layout.message.releases
     note = f"layout of Kafka {releases}" if releases else ""
     return Whole("body", None, body, end, ((layout, 0),), note)

@@ -22,9 +22,9 @@ from kafkascope.dissectors.codec.reader import Body
 from kafkascope.dissectors.embedded.masking import masked, secrets_of
 from kafkascope.dissectors.embedded.mirror_maker import MirrorMessages, mirror_messages
 from kafkascope.dissectors.errors import DissectError, Malformed, Truncated, UnknownVersion
-from kafkascope.dissectors.layout import Layout, resolve
+from kafkascope.dissectors.layout import Layout
 from kafkascope.dissectors.reference.codes import ENUMS
-from kafkascope.dissectors.registry import message, read_best, read_layout, write_layout
+from kafkascope.dissectors.registry import message, read_best, write_layout
 from kafkascope.dissectors.schema import Message
 from kafkascope.dissectors.values import read_uvarint
 
@@ -131,16 +131,11 @@ def _short(data: bytes, at: int, what: str) -> int:
     return value
 
 
-def _known_version(declared: Message, version: int, at: int = 0) -> int:
+def _content(declared: Message, version: int, data: bytes, at: int) -> Content:
     if version not in declared.versions:
         text = f"{declared.name} has versions {declared.versions}, not {version}"
         raise UnknownVersion(text, offset=at)
-    return version
-
-
-def _content(declared: Message, version: int, data: bytes, at: int) -> Content:
-    _known_version(declared, version, at)
-    body, end, layout = read_best(declared.name, version, data, at)
+    body, end, layout = read_best(declared, version, data, at)
     releases = layout.message.releases
     note = f"layout of Kafka {releases}" if releases else ""
     return Content(declared.name, version, body, note, len(data) - end, layout)
@@ -168,20 +163,14 @@ def _mirrored(declared: MirrorMessages, key: bytes | None, value: bytes | None) 
     decoded_key = decoded_value = None
     try:
         if key is not None:
-            decoded_key = _of_mirror(declared.key, 0, key, 0)
+            decoded_key = _content(declared.key, 0, key, 0)
         if value is not None:
             at = 2 if declared.versioned else 0
             version = _short(value, 0, "version") if at else 0
-            decoded_value = _of_mirror(declared.value, version, value, at)
+            decoded_value = _content(declared.value, version, value, at)
     except DissectError as error:
         return Internal(decoded_key, decoded_value, error.without_frames())
     return Internal(decoded_key, decoded_value)
-
-
-def _of_mirror(declared: Message, version: int, data: bytes, at: int) -> Content:
-    layout = resolve(declared, _known_version(declared, version, at))
-    body, end = read_layout(layout, data, at)
-    return Content(declared.name, version, body, "", len(data) - end, layout)
 
 
 def _framed(module: str, value: bytes | None) -> Internal:

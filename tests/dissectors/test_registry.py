@@ -243,8 +243,8 @@ def test_the_main_layout_explains_when_no_variant_fits_either() -> None:
     main, _ = _heartbeat_layouts()
     data = writer(main)(registry.example("ConsumerGroupHeartbeatRequest", 0))
     with pytest.raises(DissectError):
-        registry.read_best("ConsumerGroupHeartbeatRequest", 0, data[:-1])
-    _, end, layout = registry.read_best("ConsumerGroupHeartbeatRequest", 0, data + b"surplus")
+        registry.read_best(main.message, 0, data[:-1])
+    _, end, layout = registry.read_best(main.message, 0, data + b"surplus")
     assert (end, layout) == (len(data), main)
 
 
@@ -277,7 +277,7 @@ def test_every_variant_is_chosen_where_it_is_the_only_one_to_fit(
         nonlocal chosen
         assume(not registry.has_unknown_tags(body))
         data = writer(variant)(body)
-        read, end, layout = registry.read_best(name, version, data)
+        read, end, layout = registry.read_best(registry.message(name), version, data)
         assert end == len(data)
         if layout is variant:
             chosen += 1
