@@ -51,7 +51,12 @@ class LiveCluster:
                 if place == self._bootstrap[-1]:
                     raise
         await self._ask_versions()
-        await self.refresh([])
+        try:
+            await self.refresh([])
+        except PeerError as error:
+            if str(error).endswith("connection") and self._reach.credentials is None:
+                raise PeerError(f"{error}; it may require authentication (--sasl)") from None
+            raise
 
     async def close(self) -> None:
         if self._peer is not None:

@@ -8,6 +8,7 @@ import struct
 from collections import deque
 from typing import Final, NamedTuple, cast
 
+from kafkascope.analyzer.conversation.detect import is_tls
 from kafkascope.analyzer.text import cut
 from kafkascope.dissectors.codec.reader import Body
 from kafkascope.dissectors.errors import DissectError
@@ -83,7 +84,13 @@ class Peer(asyncio.Protocol):
                 return peer
         except TimeoutError:
             raise PeerError(f"{host}:{port} did not respond in {reach.timeout:g} s") from None
+        except ssl.SSLCertVerificationError as error:
+            why = f"is not trusted: {error.verify_message} (--cafile)"
+            raise PeerError(f"the certificate of {host}:{port} {why}") from None
         except OSError as error:
+            if reach.tls is not None and (isinstance(error, ssl.SSLError) or error.errno is None):
+                why = "if its listener is plaintext, leave out --tls and --cafile"
+                raise PeerError(f"the TLS handshake with {host}:{port} failed; {why}") from None
             raise PeerError(no_broker(host, port, error)) from None
         except (ValueError, OverflowError) as error:
             # What a broker tells of others may be no host name, and no port.
@@ -101,7 +108,8 @@ class Peer(asyncio.Protocol):
         while end - at >= _SIZE.size:
             (size,) = _SIZE.unpack_from(buffer, at)
             if not 4 <= size <= self._reach.limits.response_bytes:
-                self._end(f"the broker announces a response of {size} bytes")
+                tls = is_tls(buffer[at:]) and "the broker uses TLS: add --tls or --cafile"
+                self._end(tls or f"the broker announces a response of {size} bytes")
                 return
             if at + 4 + size > end:
                 break
@@ -110,7 +118,8 @@ class Peer(asyncio.Protocol):
         del buffer[:at]
 
     def connection_lost(self, exc: Exception | None) -> None:
-        self._end("the broker closed the connection")
+        alert = f" (TLS: {exc.reason})" if isinstance(exc, ssl.SSLError) else ""
+        self._end(f"the broker closed the connection{alert}")
         self._gone.set()
 
     def pause_writing(self) -> None:

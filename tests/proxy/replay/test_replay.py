@@ -7,6 +7,7 @@ import gc
 import ssl
 import struct
 import weakref
+from pathlib import Path
 
 import pytest
 
@@ -14,9 +15,11 @@ from kafkascope.dissectors.records.records import Partial, Record, batches, crc_
 from kafkascope.dissectors.records.writer import encode_batch
 from kafkascope.dissectors.registry import APIS, example, layout_of, write_layout
 from kafkascope.dissectors.values import Uuid
+from kafkascope.proxy import ClientTls, KafkaProxy
 from kafkascope.proxy.limits import Limits
 from kafkascope.proxy.replay import split
 from kafkascope.proxy.replay.cli import _tls as tls_context
+from kafkascope.proxy.replay.cluster import LiveCluster
 from kafkascope.proxy.replay.compare import Comparison
 from kafkascope.proxy.replay.outcome import lines_of, not_answered
 from kafkascope.proxy.replay.peer import Peer, PeerError, Reach
@@ -280,6 +283,7 @@ def test_scram_convinces_and_checks_the_broker():
     ("answer", "said"),
     [
         (b"", "closed the connection"),
+        (bytes.fromhex("15030300020250"), "TLS: add --tls"),
         (struct.pack(">i", 2**31 - 1), "2147483647 bytes"),
         (struct.pack(">i", -5), "-5 bytes"),
         (None, "no response in"),
@@ -304,6 +308,25 @@ async def test_no_broker_makes_us_wait_for_ever(answer, said):
     await peer.close()
     server.close()
     await asyncio.sleep(0.05)
+
+
+async def test_errors_name_the_options_for_tls_and_sasl(tmp_path: Path) -> None:
+    async def hang_up(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.read(100)
+        writer.close()
+
+    reach = Reach(tls=ssl.create_default_context(), timeout=60)
+    server = await asyncio.start_server(hang_up, "127.0.0.1", 0)
+    plain = server.sockets[0].getsockname()[:2]
+    with pytest.raises(PeerError, match="leave out --tls"):
+        await Peer.open(*plain, reach)
+    with pytest.raises(PeerError, match="may require authentication"):
+        await LiveCluster([plain], Reach(timeout=60)).open()
+    server.close()
+    async with KafkaProxy("127.0.0.1:1", tls=ClientTls(), folder=tmp_path) as proxy:
+        host, _, port = proxy.bootstrap.partition(":")
+        with pytest.raises(PeerError, match=r"not trusted: .* \(--cafile\)"):
+            await Peer.open(host, int(port), reach)
 
 
 async def test_an_answer_that_was_used_does_not_stay_in_memory() -> None:
