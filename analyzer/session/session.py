@@ -40,7 +40,6 @@ if TYPE_CHECKING:
 
     from kafkascope.analyzer.bodies.fetch_sessions import FetchSession
     from kafkascope.analyzer.conversation.context import Context
-    from kafkascope.analyzer.exchanges.offline import OpenInput
     from kafkascope.analyzer.exchanges.pairs import Item
     from kafkascope.captures.model import Connection
 
@@ -333,12 +332,3 @@ class Session:
         if header is None:
             return Response(frame, None if id_ == NO_ID else id_, None)
         return Response(frame, header.correlation_id, dissect_response(frame, header)[0])
-
-
-def session_of(capture: OpenInput) -> Session:
-    """Return all exchanges of a capture as columns. Bodies are read and decoded again when
-    displayed, so the input has to stay open; input that cannot be read twice needs a spool."""
-    session = Session(capture.context, capture.source.read, plaintext=capture.plaintext)
-    for items in capture.batches():
-        session.extend(items)
-    return session

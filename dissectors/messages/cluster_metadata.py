@@ -157,32 +157,22 @@ ACCESS_CONTROL_RECORD = metadata("AccessControlRecord", key=6, versions="0", fle
     *ACL_PERMISSION,
 )
 
+BROKER_EPOCH = (Int32("id", "0+", entity="brokerId"), Int64("epoch", "0+", volatile=True))
+
+BROKER_EPOCH_2_8 = variant(0, releases="2.8.0-2.8.2", flexible=False).of(
+    Int32("id", "0+", subject="brokerId"), Int64("epoch", "0+", volatile=True)
+)
+
 FENCE_BROKER_RECORD = (
     metadata("FenceBrokerRecord", key=7, versions="0", flexible="0+")
-    .of(
-        Int32("id", "0+", entity="brokerId"),
-        Int64("epoch", "0+", volatile=True),
-    )
-    .but(
-        variant(0, releases="2.8.0-2.8.2", flexible=False).of(
-            Int32("id", "0+", subject="brokerId"),
-            Int64("epoch", "0+", volatile=True),
-        ),
-    )
+    .of(*BROKER_EPOCH)
+    .but(BROKER_EPOCH_2_8)
 )
 
 UNFENCE_BROKER_RECORD = (
     metadata("UnfenceBrokerRecord", key=8, versions="0", flexible="0+")
-    .of(
-        Int32("id", "0+", entity="brokerId"),
-        Int64("epoch", "0+", volatile=True),
-    )
-    .but(
-        variant(0, releases="2.8.0-2.8.2", flexible=False).of(
-            Int32("id", "0+", subject="brokerId"),
-            Int64("epoch", "0+", volatile=True),
-        ),
-    )
+    .of(*BROKER_EPOCH)
+    .but(BROKER_EPOCH_2_8)
 )
 
 REMOVE_TOPIC_RECORD = (

@@ -9,6 +9,8 @@ from pathlib import Path
 from struct import pack
 from typing import Any
 
+from kafkascope.analyzer.exchanges.offline import OpenInput
+from kafkascope.analyzer.session.session import Session
 from kafkascope.captures import (
     Chunk,
     Closed,
@@ -355,3 +357,11 @@ def late_names(path: Path) -> Path:
         ("broker", beat(3)),
     ]
     return capture_file(path, frames)
+
+
+def session_of(capture: OpenInput) -> Session:
+    """Return all exchanges of a capture as columns."""
+    session = Session(capture.context, capture.source.read, plaintext=capture.plaintext)
+    for items in capture.batches():
+        session.extend(items)
+    return session

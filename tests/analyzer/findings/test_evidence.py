@@ -21,11 +21,11 @@ from kafkascope.analyzer.findings import Finding, Findings
 from kafkascope.analyzer.findings.evidence import PART, Evidence, _choices, note, overflowing_rules
 from kafkascope.analyzer.findings.limits import LIMITS
 from kafkascope.analyzer.model import Severity
-from kafkascope.analyzer.session.session import session_of
 from kafkascope.analyzer.statistics.exchange_batch import ExchangeBatch
 from kafkascope.captures.inputs.spool import Spool
 from tests.explosion.turns import exchange as turns_of
 from tests.explosion.turns import write_capture
+from tests.kit.captures import session_of
 from tests.kit.run import run
 from tests.kit.samples import CAPTURES, SAMPLES
 

@@ -20,10 +20,10 @@ from kafkascope.analyzer.findings import Findings
 from kafkascope.analyzer.findings.errors import ErrorCodes
 from kafkascope.analyzer.findings.evidence import ExpectedErrors, errors_in_words, settled
 from kafkascope.analyzer.model import Exchange
-from kafkascope.analyzer.session.session import session_of
 from kafkascope.analyzer.statistics.errors import Errors
 from kafkascope.analyzer.statistics.exchange_batch import ExchangeBatch
 from kafkascope.analyzer.topics import TopicNames
+from tests.kit.captures import session_of
 from tests.kit.run import run
 from tests.kit.samples import ROOT
 
