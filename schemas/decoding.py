@@ -14,9 +14,9 @@ from kafkascope.schemas.framing import (
     likely,
     message_index,
     message_name,
-    message_position,
     plausible,
     unpacked,
+    varint,
     worth,
 )
 from kafkascope.schemas.limits import LIMITS
@@ -298,7 +298,7 @@ def _type_of(each: Candidate) -> tuple[Selector, int]:
     """Read which message of a Protobuf file follows: in the framing's form, else in the other of
     those that begin alike."""
     if each.typed == "position":
-        return message_position(each.data)
+        return varint(each.data)
     if each.typed == "unsigned":
         return message_index(each.data, signed=False)
     ways = (message_index, message_name) if each.typed == "index" else (message_name, message_index)

@@ -251,7 +251,7 @@ def likely(each: Candidate) -> bool:
 def message_index(data: bytes, signed: bool = True) -> tuple[tuple[int, ...], int]:
     """Read Confluent's message index: count and indexes as zigzag varints, where a single byte 0
     is the first message. Return it with the offset after it."""
-    read = _zigzag if signed else _varint
+    read = _zigzag if signed else varint
     count, at = read(data, 0)
     if count == 0:
         return (0,), at
@@ -269,7 +269,7 @@ def message_index(data: bytes, signed: bool = True) -> tuple[tuple[int, ...], in
 def message_name(data: bytes) -> tuple[str, int]:
     """Read Apicurio's `Ref`: the size of a message that has the type's name as field 1. Return the
     name and the offset after it, and after an index, which 3.x writes when configured to."""
-    size, at = _varint(data, 0)
+    size, at = varint(data, 0)
     end = at + size
     if end > len(data):
         raise misfit("the message type name is truncated", at)
@@ -277,7 +277,7 @@ def message_name(data: bytes) -> tuple[str, int]:
         return "", end
     if data[at] != 0x0A:
         raise misfit("no message type name", at)
-    length, at = _varint(data, at + 1)
+    length, at = varint(data, at + 1)
     if at + length != end:
         raise misfit("the message type name has two sizes", at)
     try:
@@ -287,12 +287,7 @@ def message_name(data: bytes) -> tuple[str, int]:
         raise misfit(text, at) from None
 
 
-def message_position(data: bytes) -> tuple[int, int]:
-    """Read AWS Glue's position of a message; return it with the offset after it."""
-    return _varint(data, 0)
-
-
-def _varint(data: bytes, at: int) -> tuple[int, int]:
+def varint(data: bytes, at: int = 0) -> tuple[int, int]:
     value = shift = 0
     while True:
         if at >= len(data) or shift > 28:
@@ -306,5 +301,5 @@ def _varint(data: bytes, at: int) -> tuple[int, int]:
 
 
 def _zigzag(data: bytes, at: int) -> tuple[int, int]:
-    value, at = _varint(data, at)
+    value, at = varint(data, at)
     return (value >> 1) ^ -(value & 1), at
