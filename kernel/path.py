@@ -30,9 +30,9 @@ SYN_TIMEOUT: Final[i64] = 1_000_000_000
 # A response that is not acknowledged may be sent again for so long: TCP does after 0.2, 0.6, 1.4
 # and 3 s (Linux). A capture without acknowledgements must not delay what is in it for longer.
 SENT_AGAIN_NS: Final = 3_000_000_000
-# Events that a connection keeps, the newest: a block of a capture (1 MiB, a few thousand packets) has
-# passed before its exchanges are described. 256 were too few for brokers that replicate on a busy
-# machine: rows lost retransmissions that Spark, which describes them at once, kept.
+# Events that a connection keeps, the newest: a block of a capture (1 MiB, a few thousand packets)
+# has passed before its exchanges are described. 256 were too few for brokers that replicate on a
+# busy machine: rows lost retransmissions that Spark, which describes them at once, kept.
 MOST_EVENTS: Final[i64] = 1024
 # Segments without an acknowledgement that are remembered, for round trips: 64 KB windows have 45;
 # of larger ones the oldest half is forgotten.
