@@ -14,7 +14,7 @@ from pathlib import Path
 
 from measuring import Arguments, Report, calls_in_turn
 
-from kafkascope.analyzer import open_capture
+from kafkascope.analyzer.exchanges.offline import open_capture
 from kafkascope.analyzer.filter.language import compile_query
 from kafkascope.analyzer.session.session import Session, session_of
 

@@ -2,5 +2,3 @@
 
 One module or room for each tool; a tool is imported by its own module alone.
 """
-
-__all__: list[str] = []

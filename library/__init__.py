@@ -3,5 +3,3 @@
 `import kafkascope` gives its names, each loaded when it is first used; nothing else is promised to
 others (docs/library.md). Knows nothing of commands, options and terminals.
 """
-
-__all__: list[str] = []

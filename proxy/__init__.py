@@ -1,10 +1,11 @@
-"""The proxy: live bytes between clients and brokers, watched, recorded, tampered with when asked.
+"""The proxy: forwards, records, and on request alters live traffic between clients and brokers.
 
-Five nouns. A **Stream** is one TCP connection. A **Connection** stands between the streams of a
-client and a broker and knows where frames begin; it passes bytes on untouched unless somebody has
-to see them. A **Rule** looks at a frame and gives a **Verdict**; a fault is a rule that does harm
-on purpose. The **Recorder** writes what the client saw as a capture file. `KafkaProxy` starts and
-stops it all; the engine underneath (TLS, transparent mode, SOCKS) is mitmproxy's.
+Five nouns. A **Stream** is one TCP connection. A **Connection** joins the streams of a client and a
+broker, and finds the frames in them; it forwards bytes unchanged unless a rule intercepts a frame.
+A **Rule** maps a frame to a **Verdict**; a fault is a rule that injects an error. The **Recorder**
+writes the client's side as a capture file. `KafkaProxy` starts and stops everything; the
+engine (TLS, transparent mode, SOCKS) is mitmproxy's. Programs may import these names
+(docs/proxy.md).
 """
 
 from __future__ import annotations

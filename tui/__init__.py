@@ -1,3 +1,1 @@
 """The terminal UI and the composition root of the command line. Home of textual."""
-
-__all__: list[str] = []

@@ -31,11 +31,13 @@ from kafkascope.analyzer.exchanges.pairs import (
 )
 from kafkascope.analyzer.model import Exchange, Origin
 from kafkascope.analyzer.topics import CLUSTER_METADATA
-from kafkascope.captures import CaptureError, CutShort, Source, Spool, open_inputs
+from kafkascope.captures.errors import CaptureError, CutShort
 from kafkascope.captures.formats.records import TLS_KEY_LOG
+from kafkascope.captures.inputs.files import Source
 from kafkascope.captures.inputs.keylogs import EVERY, KeyLogFollower, follow_key_logs, read_key_logs
 from kafkascope.captures.inputs.opening import is_live
-from kafkascope.captures.inputs.spool import DEFAULT_BYTES, UNBOUNDED
+from kafkascope.captures.inputs.spool import DEFAULT_BYTES, UNBOUNDED, Spool
+from kafkascope.captures.merge.inputs import open_inputs
 from kafkascope.captures.model import Chunk, Closed, Opened, Resolved, StreamEvent
 from kafkascope.captures.packets.resolved import in_chunk
 from kafkascope.captures.streams.streams import Assembly

@@ -10,7 +10,7 @@ import pytest
 from kafkascope.analyzer.exchanges.offline import open_capture
 from kafkascope.analyzer.model import Side
 from kafkascope.bridges.following import NOT_SEEN, TOKEN, ByteFollower, FollowedMessage
-from kafkascope.captures import open_inputs
+from kafkascope.captures.merge.inputs import open_inputs
 from kafkascope.captures.model import Chunk, Endpoint, Gap
 from kafkascope.captures.streams.streams import streams
 from tests.kit.samples import ROOT

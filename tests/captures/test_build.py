@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kafkascope.captures import Endpoint, Gap
 from kafkascope.captures.build import Composer, checksum
+from kafkascope.captures.model import Endpoint, Gap
 from tests.kit.captures import A, B, Tape, bytes_of, conversation, read
 
 logging.getLogger("scapy.runtime").setLevel(logging.ERROR)

@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from kafkascope.captures import CaptureError, NotAllowed, Source
+from kafkascope.captures.errors import CaptureError, NotAllowed
+from kafkascope.captures.inputs.files import Source
 from kafkascope.captures.live import _Program, capture_command, refusal
 from tests.kit.captures import conversation
 

@@ -24,8 +24,8 @@ from kafkascope.analyzer.statistics.connections import Connections
 from kafkascope.analyzer.statistics.exchange_batch import ExchangeBatch
 from kafkascope.analyzer.statistics.groups.groups import Groups
 from kafkascope.analyzer.statistics.limits import LIMITS
-from kafkascope.captures import open_inputs
 from kafkascope.captures.merge.groups import Sketch, groups
+from kafkascope.captures.merge.inputs import open_inputs
 from kafkascope.captures.model import Resolved
 from kafkascope.dissectors.codec.jsonform import loads
 from kafkascope.dissectors.codec.tree import Node

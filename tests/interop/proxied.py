@@ -14,8 +14,9 @@ from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
-from kafkascope.proxy import KafkaProxy, Recorder
+from kafkascope.proxy.engine.server import KafkaProxy
 from kafkascope.proxy.recording import watch
+from kafkascope.proxy.recording.recorder import Recorder
 from tests.interop.brokers import Cluster, KRaftCluster
 from tests.interop.compare import Recording, kafkascope
 from tests.interop.drivers import Story

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from kafkascope.proxy import ClientTls, UpstreamTls
+from kafkascope.proxy.engine.tls import ClientTls, UpstreamTls
 from tests.interop.brokers import USERS
 from tests.interop.compare import differences
 from tests.interop.drivers import CLIENT_LIST, Driver, Story

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from kafkascope.captures import open_inputs
+from kafkascope.captures.merge.inputs import open_inputs
 from tests.interop.compare import Recording, differences
 from tests.interop.demo.derive import SHOP
 from tests.interop.demo.machines import IN_THE_DEMO, MACHINES

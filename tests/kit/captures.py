@@ -11,26 +11,16 @@ from typing import Any
 
 from kafkascope.analyzer.exchanges.offline import OpenInput
 from kafkascope.analyzer.session.session import Session
-from kafkascope.captures import (
-    Chunk,
-    Closed,
-    CutShort,
-    Endpoint,
-    Gap,
-    Opened,
-    Packet,
-    Reassembler,
-    Segment,
-    Source,
-    StreamEvent,
-    segment_of,
-    streams,
-)
 from kafkascope.captures.build import Composer
+from kafkascope.captures.errors import CutShort
 from kafkascope.captures.formats.records import FileGap
 from kafkascope.captures.formats.write import PcapngWriter
+from kafkascope.captures.inputs.files import Source
 from kafkascope.captures.limits import LIMITS, CaptureLimits
-from kafkascope.captures.packets.tcp import ACK
+from kafkascope.captures.model import Chunk, Closed, Endpoint, Gap, Opened, Packet, StreamEvent
+from kafkascope.captures.packets.tcp import ACK, Segment, segment_of
+from kafkascope.captures.streams.reassembly import Reassembler
+from kafkascope.captures.streams.streams import streams
 from kafkascope.dissectors.values import Uuid
 from kafkascope.kernel.headers import fingerprint
 from tests.kit.wire import BROKER, CLIENT, MS, START, beat, heartbeat, request, response

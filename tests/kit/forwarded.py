@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from kafkascope.captures import Endpoint
 from kafkascope.captures.build import Composer
+from kafkascope.captures.model import Endpoint
 from tests.kit.captures import Tape
 
 CLIENT, FRONT, BACK, BROKER = (

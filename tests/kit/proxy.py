@@ -15,8 +15,8 @@ import pytest
 
 from kafkascope.captures.model import Endpoint
 from kafkascope.dissectors.registry import APIS, decode_request, example
-from kafkascope.proxy import KafkaProxy
 from kafkascope.proxy.engine.directory import Address, Listener, Nodes
+from kafkascope.proxy.engine.server import KafkaProxy
 from kafkascope.proxy.hub import Hub
 from kafkascope.proxy.limits import LIMITS, Limits
 from kafkascope.proxy.relay.connection import Connection

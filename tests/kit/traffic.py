@@ -7,8 +7,8 @@ from collections.abc import Callable
 from pathlib import Path
 from random import Random
 
-from kafkascope.captures import Endpoint
 from kafkascope.captures.build import Composer
+from kafkascope.captures.model import Endpoint
 from tests.kit import wire
 from tests.kit.captures import START_NS, Tape, block, enhanced, interface, section
 

@@ -6,9 +6,9 @@ from io import BytesIO
 from ipaddress import ip_address
 from struct import pack
 
-from kafkascope.captures import Endpoint
 from kafkascope.captures.build import Composer
 from kafkascope.captures.formats.write import PcapngWriter
+from kafkascope.captures.model import Endpoint
 from tests.kit.captures import Tape
 
 CLIENT, SERVICE, POD, NODE = (

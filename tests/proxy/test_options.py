@@ -10,7 +10,7 @@ import pytest
 from click.testing import CliRunner
 
 from kafkascope.dissectors.registry import APIS, decode_response
-from kafkascope.proxy import KafkaProxy
+from kafkascope.proxy.engine.server import KafkaProxy
 from kafkascope.proxy.hosts import is_wildcard
 from kafkascope.proxy.serve.cli import serve
 from tests.interop.brokers import free_ports

@@ -14,7 +14,7 @@ import pytest
 
 from kafkascope.analyzer.pipeline.places import listed
 from kafkascope.analyzer.spark.engine import Spark
-from kafkascope.captures import NotACapture
+from kafkascope.captures.errors import NotACapture
 from tests.analyzer.pipeline.kit import check_against_export, made
 from tests.kit.samples import SAMPLES
 from tests.spark.environments import environment

@@ -18,7 +18,7 @@ from kafkascope.tui.data.pipes import STOP, messages, start
 from kafkascope.tui.limits import LIMITS, ScreenLimits
 
 if TYPE_CHECKING:
-    from kafkascope.captures import Source
+    from kafkascope.captures.inputs.files import Source
     from kafkascope.captures.inputs.spool import Spool
     from kafkascope.schemas.decoding import Payloads
     from kafkascope.tui.data.store import Store

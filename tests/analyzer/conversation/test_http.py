@@ -18,8 +18,8 @@ from kafkascope.analyzer.conversation.http.messages import Messages, without_cre
 from kafkascope.analyzer.conversation.limits import LIMITS
 from kafkascope.analyzer.exchanges.offline import open_capture
 from kafkascope.analyzer.model import HttpExchange
-from kafkascope.captures import open_inputs
 from kafkascope.captures.inputs.keylogs import read_key_logs
+from kafkascope.captures.merge.inputs import open_inputs
 from kafkascope.captures.model import Chunk, Opened, StreamEvent
 from kafkascope.captures.streams.streams import streams
 from kafkascope.captures.tls.sources import KeySources

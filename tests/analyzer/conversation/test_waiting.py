@@ -20,9 +20,10 @@ from kafkascope.analyzer.conversation.limits import ConversationLimits
 from kafkascope.analyzer.conversation.waiting import SEARCH_SECONDS
 from kafkascope.analyzer.exchanges.pairs import exchange_of
 from kafkascope.analyzer.model import Exchange
-from kafkascope.captures import open_inputs, streams
 from kafkascope.captures.limits import LIMITS
+from kafkascope.captures.merge.inputs import open_inputs
 from kafkascope.captures.model import StreamEvent
+from kafkascope.captures.streams.streams import streams
 from kafkascope.captures.tls.keys.keylog import KeyLog
 from kafkascope.captures.tls.sources import KeySources
 from tests.captures.tls.writer import Talk

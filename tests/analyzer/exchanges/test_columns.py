@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from kafkascope.analyzer.exchanges import columns
 from kafkascope.analyzer.exchanges.columns import CUTS, Frames, Heap, Overflow, grown, packed_frames
 from kafkascope.analyzer.model import Frame, Part
-from kafkascope.captures import Spool
+from kafkascope.captures.inputs.spool import Spool
 
 NUMBERS = st.one_of(
     st.integers(-200, 200), st.integers(-(2**33), 2**33), st.integers(-(2**63), 2**63 - 1)

@@ -7,16 +7,15 @@ from pathlib import Path
 
 import pytest
 
-from kafkascope.analyzer import open_capture
 from kafkascope.analyzer.conversation.context import Context
-from kafkascope.analyzer.exchanges.offline import fingerprint
+from kafkascope.analyzer.exchanges.offline import fingerprint, open_capture
 from kafkascope.analyzer.exchanges.records import fields_of
 from kafkascope.analyzer.exchanges.seen_schemas import UsedSchemas
 from kafkascope.analyzer.filter.decoded.reading import Decoding
 from kafkascope.analyzer.filter.message import of_records
 from kafkascope.analyzer.model import Exchange
 from kafkascope.analyzer.topics import TopicNames
-from kafkascope.captures import NotACapture
+from kafkascope.captures.errors import NotACapture
 from kafkascope.dissectors.errors import DissectError
 from kafkascope.dissectors.records.records import Record
 from kafkascope.dissectors.records.writer import encode_batch

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kafkascope.analyzer import open_capture
+from kafkascope.analyzer.exchanges.offline import open_capture
 from kafkascope.analyzer.filter.bind import resolve
 from kafkascope.analyzer.filter.errors import FilterError, distance, nearest
 from kafkascope.analyzer.filter.fields import FIELDS, WIRESHARK, all_names

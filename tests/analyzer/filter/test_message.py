@@ -142,7 +142,7 @@ def test_bytes_with_possible_passwords_are_not_printed(name: str) -> None:
 
 
 def test_no_reader_fails_on_any_sample() -> None:
-    from kafkascope.analyzer import open_capture
+    from kafkascope.analyzer.exchanges.offline import open_capture
 
     samples = sorted(SAMPLES.glob("*.pcap*"))
     for path in samples[:4]:

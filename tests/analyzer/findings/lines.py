@@ -13,9 +13,9 @@ from kafkascope.analyzer.conversation.context import Context
 from kafkascope.analyzer.exchanges.rows import Row, row_of
 from kafkascope.analyzer.findings import Finding
 from kafkascope.analyzer.model import Exchange
-from kafkascope.captures import Reassembler
 from kafkascope.captures.model import Endpoint, StreamEvent
 from kafkascope.captures.packets.tcp import ACK, PSH, SYN, Segment
+from kafkascope.captures.streams.reassembly import Reassembler
 from tests.analyzer.findings import judging
 from tests.kit.captures import segment
 from tests.kit.wire import BROKER, CLIENT, MS, START, request, response, told

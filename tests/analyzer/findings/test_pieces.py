@@ -10,7 +10,7 @@ from typing import Any, Final
 import pytest
 
 from kafkascope.analyzer.findings import Finding
-from kafkascope.captures import open_inputs
+from kafkascope.captures.merge.inputs import open_inputs
 from tests.analyzer.findings.judging import capture_of, found, judged, states
 from tests.kit.batches import batch
 from tests.kit.captures import written

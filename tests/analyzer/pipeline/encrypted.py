@@ -7,8 +7,8 @@ from collections.abc import Iterable, Iterator
 from io import BytesIO
 from pathlib import Path
 
-from kafkascope.captures import open_inputs
 from kafkascope.captures.formats.write import PcapngWriter
+from kafkascope.captures.merge.inputs import open_inputs
 from kafkascope.captures.model import Packet
 from tests.kit.samples import TLS
 

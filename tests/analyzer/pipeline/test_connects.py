@@ -22,9 +22,9 @@ from kafkascope.analyzer.exchanges.rows import row_of
 from kafkascope.analyzer.pipeline.tables import collect
 from kafkascope.analyzer.statistics.connections import Connections
 from kafkascope.analyzer.statistics.exchange_batch import ExchangeBatch
-from kafkascope.captures import Endpoint
 from kafkascope.captures.build import Composer
 from kafkascope.captures.limits import CaptureLimits
+from kafkascope.captures.model import Endpoint
 from kafkascope.captures.packets.tcp import ACK, FIN, RST, SYN
 from tests.analyzer.pipeline.kit import LAST, NOW, Apart, caught, made
 from tests.kit.captures import START_NS, Tape

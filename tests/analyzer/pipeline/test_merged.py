@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kafkascope.captures import Source
+from kafkascope.captures.inputs.files import Source
 from tests.analyzer.pipeline.kit import Apart, check_against_export, exchanges, made
 from tests.kit.captures import Tape
 from tests.kit.samples import SAMPLES

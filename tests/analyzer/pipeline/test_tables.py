@@ -9,7 +9,7 @@ from typing import Any
 import pyarrow.parquet as pq
 from click.testing import CliRunner
 
-from kafkascope.captures import Source
+from kafkascope.captures.inputs.files import Source
 from kafkascope.captures.packets.tcp import Segment, segment_of
 from kafkascope.tui.cli import main
 from tests.analyzer.pipeline.kit import Apart, made

@@ -12,8 +12,8 @@ from random import Random
 
 import pytest
 
-from kafkascope.captures import Endpoint
 from kafkascope.captures.build import Composer
+from kafkascope.captures.model import Endpoint
 from kafkascope.dissectors.records.records import Record
 from kafkascope.dissectors.records.writer import encode_batch
 from tests.analyzer.pool.processes import RUN, here, needs_fork, run

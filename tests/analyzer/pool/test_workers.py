@@ -22,7 +22,7 @@ from kafkascope.analyzer.pipeline.tables.numbers import exchange_place
 from kafkascope.analyzer.pool.merging import WorkerMerge
 from kafkascope.analyzer.pool.messages import Work, WorkerBatch, WorkerSummary
 from kafkascope.analyzer.reading.remarks import remarks
-from kafkascope.captures import Source
+from kafkascope.captures.inputs.files import Source
 from kafkascope.captures.model import Connection, Statistics
 from kafkascope.captures.streams import scan
 from kafkascope.captures.streams.shares import NeedsSingleProcess, is_divisible

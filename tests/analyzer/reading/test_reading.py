@@ -9,7 +9,7 @@ import pytest
 
 from kafkascope.analyzer.conversation.context import Context
 from kafkascope.analyzer.reading.remarks import unread
-from kafkascope.captures import Source
+from kafkascope.captures.inputs.files import Source
 from kafkascope.captures.model import Connection, Endpoint, HandshakeResult, Tls
 from tests.kit.captures import Tape, capture_file, late_names
 from tests.kit.run import lines_of, run

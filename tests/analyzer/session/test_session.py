@@ -7,16 +7,16 @@ from random import Random
 
 import pytest
 
-from kafkascope.analyzer import open_capture
 from kafkascope.analyzer.conversation.context import Context
 from kafkascope.analyzer.exchanges.columns import ValueList
+from kafkascope.analyzer.exchanges.offline import open_capture
 from kafkascope.analyzer.exchanges.outcome import result
 from kafkascope.analyzer.exchanges.rows import row_of, to_json
 from kafkascope.analyzer.session.deltas import Growth, apply
 from kafkascope.analyzer.session.packing import COLUMNS, TABLES
 from kafkascope.analyzer.session.session import Session
 from kafkascope.analyzer.topics import nameless
-from kafkascope.captures import Spool
+from kafkascope.captures.inputs.spool import Spool
 from tests.kit.captures import session_of
 from tests.kit.samples import ROOT, TLS
 from tests.kit.wire import CONVERSATION, told

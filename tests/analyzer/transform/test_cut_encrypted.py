@@ -17,9 +17,9 @@ from click.testing import CliRunner
 from kafkascope.analyzer.commands.cut import cut
 from kafkascope.analyzer.exchanges.offline import open_capture
 from kafkascope.analyzer.exchanges.rows import row_of
-from kafkascope.captures import open_inputs
-from kafkascope.captures import streams as events_of
 from kafkascope.captures.formats.pcapng import SECRETS
+from kafkascope.captures.merge.inputs import open_inputs
+from kafkascope.captures.streams.streams import streams as events_of
 from tests.analyzer.transform.cuts import told
 from tests.captures.tls.writer import Talk
 from tests.kit.captures import capture_file

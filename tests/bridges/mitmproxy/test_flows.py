@@ -15,7 +15,7 @@ from kafkascope.bridges.mitmproxy import flows
 from kafkascope.bridges.mitmproxy.brokers import MOST_NODES, ListenerPlan, free_port
 from kafkascope.bridges.mitmproxy.flows import KafkaFlow
 from kafkascope.bridges.mitmproxy.views import HELD, KafkaView
-from kafkascope.captures import open_inputs
+from kafkascope.captures.merge.inputs import open_inputs
 from kafkascope.captures.model import Chunk, Endpoint
 from kafkascope.captures.streams.streams import streams
 from tests.kit.samples import SAMPLES

@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from kafkascope.captures import CutShort, open_inputs
+from kafkascope.captures.errors import CutShort
+from kafkascope.captures.merge.inputs import open_inputs
 from tests.kit.captures import Tape
 from tests.kit.samples import SAMPLES
 

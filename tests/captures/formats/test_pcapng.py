@@ -8,9 +8,10 @@ from typing import Any
 
 import pytest
 
-from kafkascope.captures import Packet, Source
 from kafkascope.captures.formats.write import PcapngWriter
+from kafkascope.captures.inputs.files import Source
 from kafkascope.captures.limits import LIMITS
+from kafkascope.captures.model import Packet
 from tests.kit.captures import (
     FRAME,
     START_NS,

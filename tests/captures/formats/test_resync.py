@@ -9,9 +9,9 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from kafkascope.captures import Packet
 from kafkascope.captures.formats.pcap import Pcap
 from kafkascope.captures.formats.resync import LINKS
+from kafkascope.captures.model import Packet
 from tests.captures.parts.checks import check, check_index
 from tests.kit.captures import START_NS, Tape, conversation, enhanced, interface, section, whole
 

@@ -21,21 +21,13 @@ import zstandard
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kafkascope.captures import (
-    CaptureError,
-    Chunk,
-    CutShort,
-    NotACapture,
-    NotKept,
-    Source,
-    Spool,
-    StreamEvent,
-    open_inputs,
-    streams,
-)
+from kafkascope.captures.errors import CaptureError, CutShort, NotACapture
 from kafkascope.captures.formats.write import PcapngWriter
-from kafkascope.captures.inputs.files import BLOCK_BYTES
-from kafkascope.captures.inputs.spool import PacketPlaces
+from kafkascope.captures.inputs.files import BLOCK_BYTES, Source
+from kafkascope.captures.inputs.spool import NotKept, PacketPlaces, Spool
+from kafkascope.captures.merge.inputs import open_inputs
+from kafkascope.captures.model import Chunk, StreamEvent
+from kafkascope.captures.streams.streams import streams
 from tests.kit.captures import START_NS, Tape, Trickle, bytes_of, conversation, joined, read
 from tests.kit.samples import ROOT
 

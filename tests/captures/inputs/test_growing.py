@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from kafkascope.captures import Source
 from kafkascope.captures.inputs import time_order
+from kafkascope.captures.inputs.files import Source
 from kafkascope.captures.inputs.growing import Pace, being_written
 from tests.kit.samples import SAMPLES
 

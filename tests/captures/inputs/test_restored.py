@@ -7,8 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from kafkascope.captures import CutShort, Source, open_inputs
+from kafkascope.captures.errors import CutShort
+from kafkascope.captures.inputs.files import Source
 from kafkascope.captures.inputs.restored import Restored
+from kafkascope.captures.merge.inputs import open_inputs
 from tests.kit.captures import START_NS, Tape, Trickle, conversation
 from tests.kit.samples import SAMPLES
 

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kafkascope.captures import NotKept, Spool
+from kafkascope.captures.inputs.spool import NotKept, Spool
 
 
 @given(

@@ -12,9 +12,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kafkascope.captures import CutShort, Endpoint, Packet, Source, open_inputs
 from kafkascope.captures.build import Composer
+from kafkascope.captures.errors import CutShort
 from kafkascope.captures.inputs import time_order
+from kafkascope.captures.inputs.files import Source
+from kafkascope.captures.merge.inputs import open_inputs
+from kafkascope.captures.model import Endpoint, Packet
 from tests.kit.captures import Tape, Trickle, conversation, joined, read
 from tests.kit.traffic import Frames, bursts, files, in_order, mixed, written
 from tests.kit.wire import MS

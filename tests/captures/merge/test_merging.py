@@ -12,9 +12,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kafkascope.captures import Chunk, Endpoint, Gap, Source, open_inputs, streams
 from kafkascope.captures.build import Composer
+from kafkascope.captures.inputs.files import Source
 from kafkascope.captures.merge import inputs, merging
+from kafkascope.captures.merge.inputs import open_inputs
+from kafkascope.captures.model import Chunk, Endpoint, Gap
+from kafkascope.captures.streams.streams import streams
 from tests.kit.captures import START_NS, A, B, Tape
 from tests.kit.wire import MS
 

@@ -11,11 +11,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kafkascope.captures import Closed, Reassembler, Segment
 from kafkascope.captures.limits import LIMITS
+from kafkascope.captures.model import Closed
 from kafkascope.captures.packets.fragments import Fragments
 from kafkascope.captures.packets.ip import FRAGMENT, NOT_TCP
-from kafkascope.captures.packets.tcp import FIN, MASK, SYN
+from kafkascope.captures.packets.tcp import FIN, MASK, SYN, Segment
+from kafkascope.captures.streams.reassembly import Reassembler
 from tests.kit.captures import (
     ETHER,
     START_NS,

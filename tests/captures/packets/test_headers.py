@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kafkascope.captures import Packet, Segment, segment_of
+from kafkascope.captures.model import Packet
 from kafkascope.captures.packets.link import LINK_TYPES
-from kafkascope.captures.packets.tcp import MASK, distance, endpoints, reverse
+from kafkascope.captures.packets.tcp import MASK, Segment, distance, endpoints, reverse, segment_of
 from tests.kit.captures import FLOW, packet
 
 logging.getLogger("scapy.runtime").setLevel(logging.ERROR)

@@ -14,9 +14,10 @@ from scapy.layers.inet6 import IPv6
 from scapy.layers.l2 import Ether
 from scapy.utils import wrpcap
 
-from kafkascope.captures import open_inputs, streams
+from kafkascope.captures.merge.inputs import open_inputs
 from kafkascope.captures.model import Resolved
 from kafkascope.captures.packets.resolved import in_hosts_file, in_message, in_stream
+from kafkascope.captures.streams.streams import streams
 from kafkascope.captures.tls.messages import server_name
 from tests.matrix import pairs
 

@@ -9,10 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kafkascope.captures import Segment, segment_of
 from kafkascope.captures.packets.ip import NOT_TCP
 from kafkascope.captures.packets.link import CUT_SHORT, NOT_IP
-from kafkascope.captures.packets.tcp import endpoints
+from kafkascope.captures.packets.tcp import Segment, endpoints, segment_of
 from kafkascope.captures.packets.tunnels import CARRIERS, inner_ip
 from tests.kit.captures import packet
 

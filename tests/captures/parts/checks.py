@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pickle
 
-from kafkascope.captures import CutShort, Packet
+from kafkascope.captures.errors import CutShort
 from kafkascope.captures.formats.records import FileGap, add_gap
+from kafkascope.captures.model import Packet
 from kafkascope.captures.parts.split import Index, index, read_split
 from kafkascope.captures.parts.stretches import Stretch, bounds, head_of, joined, walked
 from tests.kit.captures import opener, whole

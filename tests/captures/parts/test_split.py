@@ -11,8 +11,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kafkascope.captures import NotACapture, Source
+from kafkascope.captures.errors import NotACapture
 from kafkascope.captures.formats.pcap import Pcap
+from kafkascope.captures.inputs.files import Source
 from kafkascope.captures.inputs.opening import StoredFile
 from kafkascope.captures.parts.split import index, read_split
 from kafkascope.captures.parts.stretches import head_of

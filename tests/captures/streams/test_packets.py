@@ -7,10 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from kafkascope.captures import Connection, NotKept, Opened, Packet, Source, Spool, open_inputs
-from kafkascope.captures import streams as events_of
 from kafkascope.captures.build import Composer
+from kafkascope.captures.inputs.files import Source
+from kafkascope.captures.inputs.spool import NotKept, Spool
+from kafkascope.captures.merge.inputs import open_inputs
+from kafkascope.captures.model import Connection, Opened, Packet
 from kafkascope.captures.streams.streams import packets_of
+from kafkascope.captures.streams.streams import streams as events_of
 from tests.kit.captures import ETHER, A, B, Tape, Trickle, fragments4, ip4, tcp
 from tests.kit.samples import ROOT
 

@@ -9,10 +9,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kafkascope.captures import Chunk, Closed, Connection, Gap, Opened, Reassembler, Segment
 from kafkascope.captures.limits import LIMITS, CaptureLimits
-from kafkascope.captures.packets.tcp import ACK, FIN, PSH, RST, SYN
+from kafkascope.captures.model import Chunk, Closed, Connection, Gap, Opened
+from kafkascope.captures.packets.tcp import ACK, FIN, PSH, RST, SYN, Segment
 from kafkascope.captures.streams.connection import NEVER
+from kafkascope.captures.streams.reassembly import Reassembler
 from kafkascope.kernel.segments import DirectionState
 from tests.kit.captures import BACK, FLOW, bytes_of, fed, segment, told
 

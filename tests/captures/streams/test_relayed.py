@@ -7,10 +7,10 @@ from unittest.mock import patch
 
 import pytest
 
-from kafkascope.captures import Connection, Endpoint, open_inputs
 from kafkascope.captures.build import Composer
 from kafkascope.captures.limits import LIMITS
-from kafkascope.captures.model import Opened, StreamEvent
+from kafkascope.captures.merge.inputs import open_inputs
+from kafkascope.captures.model import Connection, Endpoint, Opened, StreamEvent
 from kafkascope.captures.proxy_protocol import header_of
 from kafkascope.captures.streams.relayed import RelayedLegs
 from kafkascope.captures.streams.streams import Assembly

@@ -16,9 +16,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kafkascope.captures import Endpoint
 from kafkascope.captures.build import Composer
 from kafkascope.captures.inputs.files import Source
+from kafkascope.captures.model import Endpoint
 from kafkascope.captures.packets.columns import columns_of
 from tests.kit.captures import A, B, Tape, Trickle, conversation, joined, read
 from tests.kit.samples import ROOT

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from kafkascope.captures import Source
+from kafkascope.captures.inputs.files import Source
 from kafkascope.captures.limits import LIMITS
 from kafkascope.captures.packets.tcp import Segment, segment_of
 from kafkascope.captures.streams.shares import Share, is_busy, is_divisible

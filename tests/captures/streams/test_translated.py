@@ -7,8 +7,8 @@ from struct import pack
 
 import pytest
 
-from kafkascope.captures import Endpoint
 from kafkascope.captures.build import Composer
+from kafkascope.captures.model import Endpoint
 from kafkascope.captures.packets.tcp import segment_of
 from kafkascope.captures.streams.copies import sign_of
 from tests.kit.captures import Tape, bytes_of, packet, read

@@ -20,12 +20,13 @@ import pytest
 from click.testing import CliRunner
 
 from kafkascope.analyzer.reading.options import SchemaOptions
-from kafkascope.proxy import KafkaProxy, Recorder
 from kafkascope.proxy.answers import PROTOCOL
 from kafkascope.proxy.cli import OPEN_HOOK, proxy
 from kafkascope.proxy.control.attach import Attached, NoProxy, RequestRefused, find
 from kafkascope.proxy.control.control import Control
 from kafkascope.proxy.engine.directory import parse_address
+from kafkascope.proxy.engine.server import KafkaProxy
+from kafkascope.proxy.recording.recorder import Recorder
 from tests.kit.proxy import (
     HEARTBEAT,
     PATIENCE_S,

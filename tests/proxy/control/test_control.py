@@ -17,12 +17,13 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
-from kafkascope.proxy import KafkaProxy, answers
+from kafkascope.proxy import answers
 from kafkascope.proxy.cli import proxy
 from kafkascope.proxy.control.attach import running
 from kafkascope.proxy.control.control import REFUSED, Control, runtime_folder, socket_path
 from kafkascope.proxy.control.exposition import Exposition
 from kafkascope.proxy.engine.directory import Address, parse_address
+from kafkascope.proxy.engine.server import KafkaProxy
 from kafkascope.proxy.rules.faults import FAULTS
 from kafkascope.tui.cli import main
 from tests.hosts import BENT, LOOPBACK

@@ -13,10 +13,11 @@ from pathlib import Path
 
 import pytest
 
-from kafkascope.proxy import KafkaProxy, Recorder
 from kafkascope.proxy.engine import descriptors
+from kafkascope.proxy.engine.server import KafkaProxy
 from kafkascope.proxy.engine.stream import KEEP_ALIVE, READ_BYTES, SCARCE_BYTES, Arena
 from kafkascope.proxy.limits import LIMITS, Limits
+from kafkascope.proxy.recording.recorder import Recorder
 from kafkascope.proxy.rules.faults import parse_fault
 from tests.kit.proxy import (
     FETCH,

@@ -12,10 +12,10 @@ import pytest
 from click.testing import CliRunner
 
 from kafkascope.dissectors.registry import decode_response
-from kafkascope.proxy import KafkaProxy
 from kafkascope.proxy.cli import proxy as command
 from kafkascope.proxy.engine.destinations import Destinations, kind_of, parse_network, reached
 from kafkascope.proxy.engine.directory import GONE_NS, Address
+from kafkascope.proxy.engine.server import KafkaProxy
 from kafkascope.proxy.limits import Limits
 from kafkascope.proxy.rules.verdicts import BROKER, CLIENT
 from tests.kit.proxy import (

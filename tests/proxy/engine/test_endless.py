@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from kafkascope.proxy import ClientTls, KafkaProxy, hub
+from kafkascope.proxy import hub
 from kafkascope.proxy.control import verdicts
 from kafkascope.proxy.control.control import Control
 from kafkascope.proxy.control.exposition import Exposition
@@ -21,6 +21,8 @@ from kafkascope.proxy.control.steering import Steering
 from kafkascope.proxy.engine import layer
 from kafkascope.proxy.engine.directory import Address
 from kafkascope.proxy.engine.schemas import LateSchemas
+from kafkascope.proxy.engine.server import KafkaProxy
+from kafkascope.proxy.engine.tls import ClientTls
 from kafkascope.proxy.hub import OTHERS, Hub, Metrics
 from kafkascope.proxy.limits import LIMITS, Limits
 from kafkascope.proxy.relay.edits import edited, shown

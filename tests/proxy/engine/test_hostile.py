@@ -16,7 +16,8 @@ from typing import Any
 
 import pytest
 
-from kafkascope.proxy import KafkaProxy, Recorder
+from kafkascope.proxy.engine.server import KafkaProxy
+from kafkascope.proxy.recording.recorder import Recorder
 from kafkascope.proxy.rules.faults import parse_fault
 from tests.kit.proxy import (
     BOTH_LOOPS_SLOW,

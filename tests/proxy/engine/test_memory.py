@@ -8,8 +8,8 @@ from collections.abc import Iterable
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kafkascope.proxy import KafkaProxy
 from kafkascope.proxy.engine.memory import LEAST, PATIENCE, QUIET, Memory
+from kafkascope.proxy.engine.server import KafkaProxy
 from kafkascope.proxy.limits import Limits
 from kafkascope.proxy.rules.faults import parse_fault
 from tests.kit.proxy import (

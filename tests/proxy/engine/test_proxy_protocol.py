@@ -13,9 +13,10 @@ from kafkascope.analyzer.exchanges.offline import open_capture
 from kafkascope.analyzer.exchanges.rows import row_of
 from kafkascope.captures.model import Endpoint
 from kafkascope.captures.proxy_protocol import ProxyHeader, header_of, read_header
-from kafkascope.proxy import KafkaProxy, Recorder
+from kafkascope.proxy.engine.server import KafkaProxy
 from kafkascope.proxy.engine.tls import ClientTls
 from kafkascope.proxy.limits import Limits
+from kafkascope.proxy.recording.recorder import Recorder
 from kafkascope.proxy.relay.proxy_header import MODES
 from tests.kit.proxy import (
     HEARTBEAT,

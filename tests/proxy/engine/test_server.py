@@ -14,8 +14,9 @@ from typing import Any
 import pytest
 
 from kafkascope.dissectors.registry import decode_response
-from kafkascope.proxy import KafkaProxy, Recorder
+from kafkascope.proxy.engine.server import KafkaProxy
 from kafkascope.proxy.limits import Limits
+from kafkascope.proxy.recording.recorder import Recorder
 from kafkascope.proxy.rules.faults import parse_fault
 from tests.kit.proxy import (
     BOTH_LOOPS,

@@ -9,7 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from kafkascope.proxy import ClientTls, KafkaProxy, Recorder, UpstreamTls
+from kafkascope.proxy.engine.server import KafkaProxy
+from kafkascope.proxy.engine.tls import ClientTls, UpstreamTls
+from kafkascope.proxy.recording.recorder import Recorder
 from tests.kit.authority import Authority
 from tests.kit.proxy import (
     BOTH_LOOPS,

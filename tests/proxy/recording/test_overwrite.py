@@ -11,9 +11,10 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
-from kafkascope.proxy import KafkaProxy, Recorder
 from kafkascope.proxy.cli import proxy as command
+from kafkascope.proxy.engine.server import KafkaProxy
 from kafkascope.proxy.recording import watch
+from kafkascope.proxy.recording.recorder import Recorder
 from tests.kit.proxy import HEARTBEAT, broker, connect, echo, read_frame, request
 
 

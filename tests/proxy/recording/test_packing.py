@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kafkascope.captures import Endpoint, Gap
+from kafkascope.captures.model import Endpoint, Gap
 from kafkascope.proxy.limits import LIMITS
 from kafkascope.proxy.recording.direct import BLOCK, CHUNK, Chunks
 from kafkascope.proxy.recording.packing import (

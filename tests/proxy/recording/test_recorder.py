@@ -16,10 +16,11 @@ import pytest
 
 from kafkascope.analyzer.exchanges.offline import open_capture
 from kafkascope.captures.model import Endpoint
-from kafkascope.proxy import KafkaProxy, Recorder
 from kafkascope.proxy.control.attach import Attached
+from kafkascope.proxy.engine.server import KafkaProxy
 from kafkascope.proxy.limits import Limits
 from kafkascope.proxy.recording.packing import LARGE
+from kafkascope.proxy.recording.recorder import Recorder
 from kafkascope.proxy.rules.faults import parse_fault
 from tests.kit.proxy import (
     HEARTBEAT,

@@ -11,7 +11,8 @@ from typing import Any
 
 import pytest
 
-from kafkascope.proxy import KafkaProxy, Recorder
+from kafkascope.proxy.engine.server import KafkaProxy
+from kafkascope.proxy.recording.recorder import Recorder
 from tests.kit.captures import capture_file
 from tests.kit.proxy import broker, connect, echo, read_frame, request
 from tests.kit.run import run

@@ -15,7 +15,8 @@ from kafkascope.dissectors.records.records import Partial, Record, batches, crc_
 from kafkascope.dissectors.records.writer import encode_batch
 from kafkascope.dissectors.registry import APIS, example, layout_of, write_layout
 from kafkascope.dissectors.values import Uuid
-from kafkascope.proxy import ClientTls, KafkaProxy
+from kafkascope.proxy.engine.server import KafkaProxy
+from kafkascope.proxy.engine.tls import ClientTls
 from kafkascope.proxy.limits import Limits
 from kafkascope.proxy.replay import split
 from kafkascope.proxy.replay.cli import _tls as tls_context

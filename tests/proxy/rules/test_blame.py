@@ -18,9 +18,10 @@ from kafkascope.analyzer.statistics.exchange_batch import ExchangeBatch
 from kafkascope.captures.formats import remarks
 from kafkascope.captures.formats.pcapng import Pcapng
 from kafkascope.captures.limits import CaptureLimits
-from kafkascope.proxy import KafkaProxy, Recorder
 from kafkascope.proxy.engine.held import HeldFrames
+from kafkascope.proxy.engine.server import KafkaProxy
 from kafkascope.proxy.recording.packing import CLOSE, OPEN, Packing, TapEvent, preamble
+from kafkascope.proxy.recording.recorder import Recorder
 from kafkascope.proxy.rules.faults import parse_fault
 from kafkascope.proxy.rules.rules import Chain
 from kafkascope.proxy.rules.verdicts import BROKER, CLIENT, Drop, End, Forward, Send, WakeUp

@@ -19,9 +19,8 @@ import pytest
 from kafkascope.analyzer.exchanges.offline import open_capture
 from kafkascope.analyzer.exchanges.outcome import result
 from kafkascope.analyzer.exchanges.rows import Row, row_of
-from kafkascope.captures import NotKept
 from kafkascope.captures.build import Composer
-from kafkascope.captures.inputs.spool import DEFAULT_BYTES
+from kafkascope.captures.inputs.spool import DEFAULT_BYTES, NotKept
 from kafkascope.captures.model import Closed, Opened
 from kafkascope.tui.data.exports import Job
 from kafkascope.tui.data.feed import Feed

@@ -8,9 +8,9 @@ from unittest.mock import patch
 
 import pytest
 
-from kafkascope.analyzer import open_capture
+from kafkascope.analyzer.exchanges.offline import open_capture
 from kafkascope.analyzer.filter.language import compile_filter
-from kafkascope.captures import Spool
+from kafkascope.captures.inputs.spool import Spool
 from kafkascope.tui.app import ScopeApp
 from kafkascope.tui.data.columns import bad
 from kafkascope.tui.data.store import Store

@@ -10,9 +10,10 @@ from typing import Any
 import pytest
 
 from kafkascope.analyzer.exchanges.offline import open_capture
-from kafkascope.proxy import KafkaProxy, Recorder
 from kafkascope.proxy.control.control import Control as Steered
+from kafkascope.proxy.engine.server import KafkaProxy
 from kafkascope.proxy.limits import Limits
+from kafkascope.proxy.recording.recorder import Recorder
 from kafkascope.tui.app import ScopeApp
 from kafkascope.tui.data.store import Store
 from kafkascope.tui.process.control import Control, ProxyWatch

@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kafkascope.analyzer import open_capture
 from kafkascope.analyzer.conversation.context import Context
+from kafkascope.analyzer.exchanges.offline import open_capture
 from kafkascope.analyzer.exchanges.pairs import Rows
 from kafkascope.analyzer.exchanges.rows import SOURCES, Row, RowError, is_flexible, renamed, row_of
 from kafkascope.analyzer.filter.backends.sources import LISTS, NUMBERS
@@ -23,8 +23,7 @@ from kafkascope.analyzer.filter.language import Known, compile_filter, compile_q
 from kafkascope.analyzer.model import Exchange, ZooKeeperFacts
 from kafkascope.analyzer.session.session import Session, session_of
 from kafkascope.analyzer.topics import TopicNames
-from kafkascope.captures import Spool
-from kafkascope.captures.inputs.spool import NotKept
+from kafkascope.captures.inputs.spool import NotKept, Spool
 from kafkascope.captures.model import Connection, Endpoint, TlsSummary
 from kafkascope.dissectors.reference.codes import error_name
 from kafkascope.dissectors.values import Uuid
