@@ -15,7 +15,7 @@ from kafkascope.analyzer.exchanges.rows import Row, blank
 from kafkascope.analyzer.filter.backends.exchange import Filter, is_about_connections
 from kafkascope.analyzer.filter.bind import Bound
 from kafkascope.analyzer.model import Exchange
-from kafkascope.analyzer.reading.limits import LIMITS, ReadingLimits
+from kafkascope.analyzer.reading.limits import LIMITS
 from kafkascope.captures.model import Closed, Connection, Opened
 from kafkascope.times import iso_ns
 
@@ -32,8 +32,8 @@ REASONS: Final[dict[str, str]] = {
 class Connects:
     """The failed connects that match a filter; none when it uses fields that connections lack."""
 
-    def __init__(self, bound: Bound | None, limits: ReadingLimits = LIMITS) -> None:
-        self.most = limits.connection_attempts
+    def __init__(self, bound: Bound | None) -> None:
+        self.most = LIMITS.connection_attempts
         """Connects between two exchanges that are listed."""
         self._wanted = Filter(bound) if is_about_connections(bound) else None
         self._ready: deque[Pair] = deque()

@@ -60,7 +60,9 @@ def _count(
     others = () if whole is None else (whole,)
     feed, every = Feed(statistics), Feed(others)
     if whole is not None and through is not None:
-        reading.every = lambda *pair: every.give(ExchangeBatch.of(*through.transformed(*pair)))
+        reading.on_exchange = lambda *pair: every.give(
+            ExchangeBatch.of(*through.transformed(*pair))
+        )
     nameds = [each.named for each in (*statistics, *others) if hasattr(each, "named")]
 
     def named(event: Resolved) -> None:
@@ -100,7 +102,7 @@ def _count(
             every.take(items, rows)
     else:
         if others:
-            reading.every = every.add
+            reading.on_exchange = every.add
         for row, exchange in reading.rows():
             feed.add(row, exchange)
     feed.settle()

@@ -1,28 +1,25 @@
-"""One reading of captures: filter, range, count, progress, and the exit code.
+"""Reads captures once: filter, time range, count, progress, and the exit code.
 
-A command takes exchanges in one of three ways, which the options and the input decide between:
+A command takes exchanges in one of three ways; the options and the input decide which:
 
     rows                 one process, one exchange after the other, after filter, range and count
-    batches              one process, as they were read, where all are selected (`takes_all`):
-                         the kernel's pairs are printed without an object for each exchange
-    divided, then rest   several processes with some of the connections each
+    batches              one process, if all exchanges are selected (`takes_all`): as they were
+                         read, without an object for each pair of the kernel
+    divided, then rest   several processes, each with some of the connections
 
-Where they turn out to need one process after all, `rest` reads from the start, and skips what was
-already yielded.
+If the processes find that they need each other's connections, `rest` reads from the start in one
+process, and skips what was already yielded.
 """
 
 from __future__ import annotations
 
-import sys
-import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import replace
 from functools import cached_property
 from itertools import chain, starmap
 from pathlib import Path
-from types import TracebackType
-from typing import TYPE_CHECKING, Final, NamedTuple, Self, TypeAlias, cast
+from typing import TYPE_CHECKING, Any, Final, Self, TypeAlias, cast
 
 import click
 
@@ -34,7 +31,9 @@ from kafkascope.analyzer.filter.known import Known
 from kafkascope.analyzer.heap import large_apart
 from kafkascope.analyzer.model import Exchange
 from kafkascope.analyzer.pool.captured_sides import CapturedSides
+from kafkascope.analyzer.reading.filters import filter_of, in_parts, in_tasks
 from kafkascope.analyzer.reading.options import ReadOptions
+from kafkascope.analyzer.reading.progress import Progress
 from kafkascope.analyzer.reading.remarks import (
     cut_packets,
     note_damage,
@@ -43,7 +42,7 @@ from kafkascope.analyzer.reading.remarks import (
     remarks,
 )
 from kafkascope.analyzer.render.times import Mark, Times
-from kafkascope.analyzer.terminal import say, status
+from kafkascope.analyzer.terminal import say
 from kafkascope.analyzer.text import plural, safe
 from kafkascope.captures.inputs.files import Source
 from kafkascope.captures.inputs.opening import is_live, is_once
@@ -52,16 +51,13 @@ from kafkascope.errors import INTERRUPTED, PARTIAL
 from kafkascope.extras import require
 
 if TYPE_CHECKING:
-    from kafkascope.analyzer.exchanges.offline import Legs
     from kafkascope.analyzer.exchanges.records import Chosen, Problem
-    from kafkascope.analyzer.filter.backends.records import RecordFilter
-    from kafkascope.analyzer.filter.language import Bound, Filter
+    from kafkascope.analyzer.filter.language import Bound
     from kafkascope.analyzer.findings.evidence import Evidence, ExpectedErrors
     from kafkascope.analyzer.findings.model import Finding
     from kafkascope.analyzer.pipeline.stored import Stored
     from kafkascope.analyzer.pool.messages import Shape, ShapedBlock, Work
     from kafkascope.analyzer.pool.processes import Pool
-    from kafkascope.analyzer.topics import TopicNames
     from kafkascope.schemas.decoding import Payloads
 
 RowAndExchange: TypeAlias = tuple[Row, Exchange]
@@ -73,15 +69,15 @@ UNLOGGED: Final = {
     "record schemas": "contents of records",
     "messages": "sizes of messages",
 }
-"""What a table lacks -> what no line of a request log has."""
-# Bytes of input from which on frames may be large: a copy of one of 17 MB that goes leaves a hole
-# in the heap that nothing else fits in, 20 MB of 295. Smaller inputs do without, for it imports
-# ctypes, 4 ms.
-LARGE_INPUT: Final = 8 << 20
+"""What request logs never have, by the noun of an empty table."""
+# From this size on inputs may have frames so large that their memory should not come from the heap:
+# a freed copy of 17 MB left a hole that nothing else filled, 20 MB of 295. Smaller inputs save the
+# import of ctypes, 4 ms.
+LARGE_INPUT_BYTES: Final = 8 << 20
 
 
 class Reading:
-    """One pass over the inputs; a context manager. `code` is the exit code of the command."""
+    """One pass over the inputs, as a context manager. `code`: the exit code of the command."""
 
     def __init__(
         self,
@@ -92,21 +88,21 @@ class Reading:
         records: bool = False,
         once: bool = False,
     ) -> None:
-        """`known`: marks and comments, if any. `records`: the filter chooses records, see
-        `chosen`. `once`: exchanges that a proxy or another broker forwarded are left out, as they
-        are for `records`."""
+        """`spool`: keep a copy of inputs that cannot be read again, for bodies. `known`: marks and
+        comments of the user. `records`: the filter selects records, see `chosen`. `once`: leave out
+        exchanges that a proxy or another broker forwarded; implied by `records`."""
         self.options = options
-        # A wrong filter is reported before anything is opened.
+        # The filter is compiled first, so that an invalid one is reported before files are opened.
         self._known = known or Known()
         if options.filter_text.strip() and not options.schemas.off:
             from kafkascope.analyzer.filter.decoded.reading import Decoding
 
-            # Schemas are read only where a filter asks for them.
+            # Lambdas, so that schemas are read only if the filter needs them.
             self._known.decoding = Decoding(
                 lambda: self.payloads, lambda: self.capture.context.names
             )
         names = (lambda: self.capture.context.names) if records else None
-        self._filter, uses = _filter_of(options.filter_text, self._known, names)
+        self.filter, uses = filter_of(options.filter_text, self._known, names)
         self._filter_uses = uses
         field = min(uses.notes, default="")
         if known is None and field:
@@ -114,16 +110,16 @@ class Reading:
                 f"{field} is available in the terminal UI only (kafkascope open)"
             )
         self.stored = _stored(options)
-        """Tables in place of captures: see `counting.count`; None for captures."""
+        """The tables that are the input, see `counting.count`; None for captures."""
         self.rows_suffice = False
-        """Set by callers that need no messages: rows can then come from tables."""
-        self.every: Callable[[Row, Exchange], None] | None = None
-        """Called with all exchanges, whether they match or not."""
+        """Set by callers that need rows without messages, which tables have, too."""
+        self.on_exchange: Callable[[Row, Exchange], None] | None = None
+        """Called with each exchange, whether it matches or not."""
         self._evidence: Evidence | None = None
         self._expected: ExpectedErrors | None = None
-        """Decides about expected errors, where the filter asks and the input can be read twice."""
-        twice = self.stored is None and not any(map(is_once, options.inputs))
-        if uses.findings or ("expected" in uses.fields and twice):
+        """Finds the errors that are expected, for filters of the field, from a pass of its own."""
+        reads_again = self.stored is None and not any(map(is_once, options.inputs))
+        if uses.findings or ("expected" in uses.fields and reads_again):
             from kafkascope.analyzer.findings.evidence import Evidence, ExpectedErrors
 
             findings = findings_of(options)
@@ -136,58 +132,46 @@ class Reading:
         else:
             copy = Spool() if spool else None
             try:
-                self.capture = open_capture(
-                    options.inputs,
-                    decode_as=options.ports,
-                    legs="both" if options.both_legs else "client",
-                    spool=copy,
-                    keylog=options.keylog,
-                    zone=options.zone,
-                )
+                self.capture = _open(options, copy)
             except BaseException:
                 if copy is not None:
                     copy.close()
                 raise
-            if self.capture.source.size >= LARGE_INPUT:
+            if self.capture.source.size >= LARGE_INPUT_BYTES:
                 large_apart()
         self.live = any(map(is_live, options.inputs))
-        """Whether packets arrive during the reading, so that lines are shown at once."""
+        """Whether packets still arrive, so that lines are flushed at once."""
         if uses.decoded:
-            _ = self.payloads  # Errors in schemas are reported before the reading.
+            _ = self.payloads  # reports errors in schemas before the first exchange
         self.code = 0
         self._shown = 0
         """Number of matching exchanges."""
         self.exchanges_read = 0
-        """Number of exchanges, whether they match or not."""
+        """Number of all exchanges so far."""
         self.first_ns = 0 if self.stored is None else self.stored.first_ns
         self._last_ns = 0
-        """Time of the last exchange, when a range is relative to it."""
+        """Time of the last exchange; known only for a range relative to it."""
         self._sides = CapturedSides()
         self.pooled: Pool | None = None
-        """The processes that have read all of the input; None where one process reads."""
+        """The processes that have read the whole input; None if one process reads."""
         self._empty: list[str] = []
         """Nouns of the tables that have no rows."""
         self._records = records
         self._once = once or records
         self._done: tuple[int, set[int]] = (1, set())
-        """Numbers that several processes had yielded before one process had to read from the start:
-        those below the first value, except the set."""
-        self._progress = Progress(options, self)
+        """(number, exceptions): `divided` has yielded exchanges with smaller numbers, except those
+        of the set."""
+        self._progress = Progress(options, self.capture.source)
 
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *error: Any) -> None:
         self._progress.clear()
         self.capture.close()
 
     def demand_packets(self, command: str) -> None:
-        """Refuse request logs where bytes of messages are needed."""
+        """Raise a usage error for request logs, which lack the bytes of messages."""
         source = self.capture.source
         for index in source.text_inputs():
             raise click.UsageError(
@@ -196,39 +180,39 @@ class Reading:
             )
 
     def rows(self) -> Iterator[RowAndExchange]:
-        """Yield the matching exchanges, those of files in the order of their numbers. ctrl+c ends
-        the reading, with the requests in flight."""
+        """Yield the matching exchanges, those of files in the order of their numbers. After ctrl+c
+        yield those whose requests are in flight, and end."""
         pairs: Iterable[RowAndExchange] = self._all()
         begin, end = self.options.begin, self.options.end
-        early = [None if mark is None or mark.kind == "end" else mark for mark in (begin, end)]
-        if any(early):
-            pairs = self._between(pairs, *early)
+        absolute = [None if mark is None or mark.kind == "end" else mark for mark in (begin, end)]
+        if any(absolute):
+            pairs = self._between(pairs, *absolute)
         if self._needs_end():
-            # A range relative to the end is known at the end: all exchanges are in memory.
+            # All exchanges have to be kept until the end that the range is relative to.
             everything = list(pairs)
             self._last_ns = max((row.time_ns for row, _ in everything), default=0)
             pairs = self._between(everything, begin, end)
-        if self._filter is not None:
-            matches = self._filter
+        if self.filter is not None:
+            matches = self.filter
             pairs = (pair for pair in pairs if matches(*pair))
         count = self.options.count
         try:
             if not self.options.selects:
-                yield from pairs  # All match.
+                yield from pairs  # no need to count them
             for row, exchange in pairs:
                 self._shown += 1
                 yield row, exchange
                 if self._shown == count:
                     return
         except KeyboardInterrupt:
-            # A live capture usually ends so: requests in flight are yielded as at any end.
+            # The usual end of a live capture.
             self.code = INTERRUPTED
             names = self.capture.context.names
             for exchange in self.capture.in_flight():
                 row = rows.row_of(exchange, names)
-                if self.every is not None:
-                    self.every(row, exchange)
-                if self._filter is None or self._filter(row, exchange):
+                if self.on_exchange is not None:
+                    self.on_exchange(row, exchange)
+                if self.filter is None or self.filter(row, exchange):
                     yield row, exchange
 
     def shaped(
@@ -237,36 +221,35 @@ class Reading:
         fields: Iterable[str] | None = (),
         batch: Callable[[Rows, list[Item]], bytes] | None = None,
     ) -> Iterator[bytes]:
-        """Yield the results of `shape` for the matching exchanges, one or many at a time. `fields`:
-        those that it prints beside ordinary columns; None: one process has to print. `batch` gives
-        the same result for exchanges as they were read."""
+        """Yield the matching exchanges as bytes of `shape`, one or many at a time. `fields`: those
+        that it prints besides the default columns; None: one process has to print. `batch`: returns
+        the bytes of exchanges as they were read, without an `Exchange` for each."""
         if batch is not None and self.takes_all:
-            # Printing pairs takes one process a quarter of the time that a worker needs for
-            # objects, and the output of workers has to be copied by their parent.
+            # One process that prints pairs needs a quarter of the time of a worker that makes
+            # objects, and a parent would have to copy the output of its workers.
             yield from starmap(batch, self.batches())
             return
-        if fields is not None and self.jobs and _in_parts(fields):
+        if fields is not None and self.jobs and in_parts(fields):
             blocks = self.divided(lambda row, exchange, *_: shape(row, exchange))
             yield from (block.data for block in blocks)
         yield from starmap(shape, self.rest())
 
     def divided(self, shape: Shape) -> Iterator[ShapedBlock]:
-        """Yield the blocks that several processes make of the matching exchanges, as far as they
-        can; `rest` has the other exchanges. `shape`: as that of `Work`."""
+        """Yield the matching exchanges as blocks of `shape` (see `Work`) that several processes
+        make; none, or not all, if one process has to read. `rest` has the others."""
         if not (jobs := self.jobs):
             return
         from kafkascope.analyzer.pool.messages import Work
         from kafkascope.captures.streams.shares import NeedsSingleProcess
 
-        work = Work(self._filter, shape)
+        work = Work(self.filter, shape)
         with suppress(NeedsSingleProcess):
             for block in self.together(jobs, work):
                 if block.exchanges:
                     yield block
 
     def rest(self) -> Iterator[RowAndExchange]:
-        """Yield the matching exchanges that several processes have not yielded: all, where one
-        process reads."""
+        """Yield the matching exchanges that `divided` has not yielded."""
         if self.pooled is None:
             begin, skipped = self._done
             for row, exchange in self.rows():
@@ -275,7 +258,7 @@ class Reading:
 
     def together(self, jobs: int, work: Work) -> Iterator[ShapedBlock]:
         """Yield the blocks that several processes make of the exchanges; then `pooled` has their
-        counts. Raises `NeedsSingleProcess` when one process has to read, from the start."""
+        counts. Raises `NeedsSingleProcess` if one process has to read, from the start."""
         from kafkascope.analyzer.pool.processes import Pool
         from kafkascope.captures.streams.shares import NeedsSingleProcess
 
@@ -288,7 +271,7 @@ class Reading:
                 def tick() -> None:
                     source.statistics.captured_bytes = merge.read
                     self.exchanges_read = merge.exchanges
-                    self._progress.tick()
+                    self._progress.tick(self.exchanges_read)
 
                 yield from pool.run(tick)
         except NeedsSingleProcess:
@@ -307,32 +290,33 @@ class Reading:
 
     @cached_property
     def jobs(self) -> int:
-        """How many processes may read the input together; 0 for one alone."""
+        """The number of processes that can read the input together; 0: one process has to."""
         options, source = self.options, self.capture.source
-        if options.jobs == 1 or self.stored is not None or self.live or self._expected is not None:
-            return 0
-        if any(source.texts.values()):
-            return 0
-        if options.count or options.begin or options.end:
-            return 0
-        if options.schemas.registry:
-            return 0  # each process would look the same schemas up
-        if not _in_tasks(self._filter_uses):
+        if (
+            options.jobs == 1
+            or self.stored is not None
+            or self.live
+            or self._expected is not None
+            or any(source.texts.values())
+            or (options.count or options.begin or options.end)
+            or options.schemas.registry  # each process would request the same schemas
+            or not in_tasks(self._filter_uses)
+        ):
             return 0
         from kafkascope.analyzer.pool.jobs import jobs_for
 
         return jobs_for(source, options.jobs)
 
     def _opened(self) -> OpenInput:
-        """Open the input once more, as it was opened."""
-        source = self.capture.source
-        again = Source(source.names, order=source.order)
-        again.size = source.size
-        again.secrets += source.secrets
-        again.texts |= source.texts
+        """Open the input again, with what was found out about it."""
+        first = self.capture.source
+        source = Source(first.names, order=first.order)
+        source.size = first.size
+        source.secrets += first.secrets
+        source.texts |= first.texts
         log, legs = self.capture.context.keys.log, self.capture.legs
         zone = self.options.zone
-        opened = OpenInput(again, decode_as=self.options.ports, legs=legs, log=log, zone=zone)
+        opened = OpenInput(source, decode_as=self.options.ports, legs=legs, log=log, zone=zone)
         # Filters and schemas of this reading, which a worker has copies of, know topics by these.
         opened.context.names = self.capture.context.names
         return opened
@@ -346,7 +330,7 @@ class Reading:
                 yield pair
             return
         row_maker = self._rows
-        evidence, expected, every = self._evidence, self._expected, self.every
+        evidence, expected, every = self._evidence, self._expected, self.on_exchange
         for item in chain.from_iterable(self._batches()):
             row, exchange = row_maker.both(item)
             if expected is not None and row.errors:
@@ -359,7 +343,7 @@ class Reading:
                 yield row, exchange
 
     def _batches(self) -> Iterator[list[Item]]:
-        """Yield all exchanges, those that a few packets complete at a time."""
+        """Yield all exchanges, those that a few packets complete at a time, and count them."""
         sides = self._sides
         for batch in self.capture.batches():
             if not self.exchanges_read:
@@ -367,13 +351,12 @@ class Reading:
                 self.first_ns = min(exchange.time_ns, exchange.connection.first_ns)
             self.exchanges_read += len(batch)
             sides.note_all(batch)
-            self._progress.tick()
+            self._progress.tick(self.exchanges_read)
             yield batch
 
     def batches(self) -> Iterator[tuple[Rows, list[Item]]]:
-        """Yield all exchanges as they were read, those that a few packets complete at a time, with
-        the maker of their rows. Only where `takes_all`. ctrl+c ends it, with the requests in
-        flight."""
+        """Yield all exchanges as they were read, and the maker of their rows; only if `takes_all`.
+        After ctrl+c yield those whose requests are in flight, and end."""
         try:
             for items in self._batches():
                 self._shown += len(items)
@@ -388,59 +371,54 @@ class Reading:
 
     @property
     def takes_all(self) -> bool:
-        """Whether all exchanges are selected, and no step in between needs rows."""
+        """Whether all exchanges are selected, and selecting them needs no rows."""
         options = self.options
-        needs_rows = self._filter or self._evidence or self._expected or self.every or self.stored
+        needs_rows = (
+            self.filter or self._evidence or self._expected or self.on_exchange or self.stored
+        )
         ranged = options.begin is not None or options.end is not None or self._needs_end()
         return not (needs_rows or ranged or options.selects)
 
     def _is_cut(self) -> bool:
-        """Return whether the snaplen, or a mirror port, cut off bytes of Kafka."""
-        if not self.capture.source.statistics.cut_packets:
-            return False
-        return (
-            not self.exchanges_read or self._sides.holes or self.capture.context.skipped_bytes > 0
-        )
+        """Return whether a snaplen, or a mirror port, cut off bytes of Kafka."""
+        lost = not self.exchanges_read or self._sides.holes or self.capture.context.skipped_bytes
+        return bool(self.capture.source.statistics.cut_packets and lost)
 
     @cached_property
     def payloads(self) -> Payloads | None:
-        """The decoder of keys and values by their schemas; None without decoding. To be called
-        before the exchanges are read, so that it sees the schemas in them."""
+        """The decoder of keys and values by their schemas; None without schemas. It has to be used
+        before exchanges are read, to learn the schemas that they carry."""
         from kafkascope.analyzer.reading.schemas import payloads_of
 
         return payloads_of(self.options, self.capture)
 
     @property
     def chosen(self) -> Chosen | None:
-        """The chosen records of the exchange that `rows` yielded last, where a filter chooses
-        records; None: all of them."""
-        return None if self._filter is None else getattr(self._filter, "chosen", None)
+        """The matching records of the exchange that `rows` yielded last; None: all of them."""
+        return getattr(self.filter, "chosen", None)
 
     @property
     def is_piece(self) -> bool:
-        """Whether only a selection of exchanges is read, by the options or in stored tables."""
+        """Whether the options, or those of the stored tables, select some exchanges."""
         return self.options.selects if self.stored is None else bool(self.stored.filter)
-
-    @property
-    def filter(self) -> Filter | RecordFilter | None:
-        """The compiled filter; None without one."""
-        return self._filter
 
     @property
     def bound_filter(self) -> Bound | None:
         """The bound expression of the filter; None without one."""
-        return None if self._filter is None else self._filter.bound
+        return None if self.filter is None else self.filter.bound
 
     def times(self) -> Times:
-        """Return how times are written, once the first exchange is read."""
+        """Return the format of times; only after the first exchange, which times may be relative
+        to."""
         times = Times(self.options.time_format)
         times.saw(self.first_ns)
         return times
 
     def span(self) -> tuple[int | None, int | None]:
+        """Return the time range of --from and --to in ns since 1970."""
         begin, end = self.options.begin, self.options.end
         if not self.exchanges_read:
-            return None, None  # there are no times for a relative range
+            return None, None  # a relative range has nothing to refer to
         first, last = self.first_ns, self._last_ns
         return (
             None if begin is None else begin.of(first, last),
@@ -461,7 +439,7 @@ class Reading:
                 yield row, exchange
 
     def lacks(self, things: str) -> None:
-        """Note that a table has no rows, so that `finish` reports it; `things`: its noun."""
+        """Make `finish` report a table without rows. `things`: the noun of its rows."""
         if things not in self._empty:
             self._empty.append(things)
 
@@ -471,7 +449,7 @@ class Reading:
             what = "have records that match" if self._records else "match"
             yield f"0 of {plural(total, 'exchange')} {what}"
             yield from self._absent_names()
-            yield from self._when()
+            yield from self._capture_times()
             return
         where = "this capture" if not selects else f"the {plural(self._shown, 'matching exchange')}"
         only_logs = self.capture.logs is not None and not self.capture.source.statistics.packets
@@ -481,9 +459,9 @@ class Reading:
             else:
                 yield f"no {things} in {where}"
 
-    def _when(self) -> Iterator[str]:
-        """Yield when the packets were captured, where a time range has none of them: `--from` and
-        `--to` are local time, and a time copied from a log often is not."""
+    def _capture_times(self) -> Iterator[str]:
+        """Yield the times of the capture, if a time range selects nothing: --from and --to are
+        local time, and a time copied from a log often is not."""
         statistics = self.capture.source.statistics
         first, last = statistics.first_ns, statistics.last_ns
         if (self.options.begin or self.options.end) and first is not None and last is not None:
@@ -491,7 +469,7 @@ class Reading:
             yield f"the capture lasts from {local.text(first)} to {local.text(last)}, local time"
 
     def _absent_names(self) -> Iterator[str]:
-        """Yield the names in the filter that the input lacks, from another pass."""
+        """Yield the names in the filter that the input lacks, from a second pass."""
         if self.stored is not None or any(map(is_once, self.options.inputs)):
             return
         from kafkascope.analyzer.reading.absent import absent, named
@@ -507,15 +485,15 @@ class Reading:
         return len(self._sides.sides) == 1
 
     def no_exchange(self, numbers: str, where: str = "this capture") -> str:
-        """Return the sentence that there are no such exchanges; all must have been read."""
+        """Return the sentence that exchanges do not exist; all must have been read."""
         total = self.exchanges_read
         among = " among the matching ones" if self.options.selects else ""
         range_ = f"; {where} has 1 to {total}" if total else ""
         return f"there is no exchange {numbers}{among}{range_}"
 
     def finish(self, *, tls: bool = True) -> int:
-        """Write messages about the capture to stderr, and return the exit code. `tls`: whether
-        exchanges that cannot be decrypted are missing in the output."""
+        """Write remarks about the capture to stderr, and return the exit code. `tls`: whether the
+        output lacks exchanges that could not be decrypted."""
         self._progress.clear()
         damage = self.capture.source.statistics.damage
         if self.capture.damage is not None and self.capture.damage not in damage:
@@ -543,63 +521,19 @@ class Reading:
         return self.code
 
 
-def _in_tasks(uses: _FilterFields) -> bool:
-    """Return whether a process with some of the connections can evaluate a filter."""
-    if not uses.fields:
-        return True
-    from kafkascope.analyzer.filter.bind import IN_TASKS
-
-    return uses.fields <= IN_TASKS
-
-
-def _in_parts(names: Iterable[str]) -> bool:
-    """Return whether a process with some of the connections can print fields."""
-    if not names:
-        return True
-    from kafkascope.analyzer.filter.bind import IN_TASKS, NUMBERS, resolve
-
-    fields = [field for name in names if (field := resolve(name)) is not None]
-    return all(path or field.name in IN_TASKS | NUMBERS for field, path in fields)
-
-
-class _FilterFields(NamedTuple):
-    """The fields that a filter uses."""
-
-    fields: frozenset[str] = frozenset()
-    notes: frozenset[str] = frozenset()
-    """Those of them that depend on the user's notes."""
-    findings: frozenset[str] = frozenset()
-    """Those of them that depend on findings."""
-    decoded: bool = False
-    """Whether keys and values decoded by schema are among them."""
-
-
-def _filter_of(
-    text: str, known: Known, records: Callable[[], TopicNames] | None = None
-) -> tuple[Filter | RecordFilter | None, _FilterFields]:
-    """Return the filter of a text, and the fields that it uses; `FilterError` when it is invalid.
-    Without a filter the language is not imported, which saves a twentieth of a short run.
-    `records`: names of topics, for a filter that chooses records."""
-    if not text.strip():
-        return None, _FilterFields()
-    from kafkascope.analyzer.filter.bind import fields_of
-    from kafkascope.analyzer.filter.fields import DECODED, FOUND, MARKS
-    from kafkascope.analyzer.filter.language import compile_filter
-
-    compiled: Filter | RecordFilter
-    if records is None:
-        compiled = compile_filter(text, known)
-    else:
-        from kafkascope.analyzer.filter.backends.records import compile_records
-
-        compiled = compile_records(text, records, known)
-    fields = frozenset(fields_of(compiled.bound))
-    decoded = bool(fields & DECODED)
-    return compiled, _FilterFields(fields, fields & MARKS, fields & FOUND, decoded)
+def _open(options: ReadOptions, spool: Spool | None = None) -> OpenInput:
+    return open_capture(
+        options.inputs,
+        decode_as=options.ports,
+        legs="both" if options.both_legs else "client",
+        spool=spool,
+        keylog=options.keylog,
+        zone=options.zone,
+    )
 
 
 def _stored(options: ReadOptions) -> Stored | None:
-    """Return the tables of the pipeline, when they are the input."""
+    """Return the tables of `kafkascope spark` that are the input; None for captures."""
     if len(options.inputs) != 1 or not (Path(options.inputs[0]) / "_manifest").is_dir():
         return None
     for option, value in (("-d", options.ports), ("--keylog", options.keylog)):
@@ -619,7 +553,7 @@ def _stored(options: ReadOptions) -> Stored | None:
 
 
 def findings_of(options: ReadOptions) -> list[Finding]:
-    """Return the inputs' findings, from a separate pass: they are known only at the end."""
+    """Return the findings about the inputs, from a pass of its own: they are known at the end."""
     from kafkascope.analyzer.findings import Findings
     from kafkascope.analyzer.statistics.feed import Feed
 
@@ -630,14 +564,7 @@ def findings_of(options: ReadOptions) -> list[Finding]:
 
     findings = Findings(payloads=payloads_of(options))
     feed = Feed((findings,))
-    legs: Legs = "both" if options.both_legs else "client"
-    with open_capture(
-        options.inputs,
-        decode_as=options.ports,
-        legs=legs,
-        keylog=options.keylog,
-        zone=options.zone,
-    ) as capture:
+    with _open(options) as capture:
         capture.watch = findings.saw
         capture.named = findings.named
         names = capture.context.names
@@ -649,44 +576,10 @@ def findings_of(options: ReadOptions) -> list[Finding]:
 
 
 def report_problems(problems: list[Problem], options: ReadOptions) -> None:
-    """Report which records could not be read or are damaged: the first few, and the number of
-    others."""
+    """Report records that are damaged or could not be read: the first few, and their number."""
     if options.quiet:
         return
     for problem in problems[:SHOWN_PROBLEMS]:
         say(f"{safe(str(problem))}")
     if len(problems) > SHOWN_PROBLEMS:
         say(f"{len(problems)} such problems in all")
-
-
-class Progress:
-    """A progress line on a terminal's stderr, shown after the first second, at most ten times per
-    second."""
-
-    def __init__(self, options: ReadOptions, reading: Reading) -> None:
-        self._reading = reading
-        self._begun = time.monotonic()
-        self._next = self._begun + 1.0
-        self._shown = False
-        # A table that scrolls on the same terminal shows progress by itself.
-        self._on = options.progress and not options.quiet and sys.stderr.isatty()
-        self._on = self._on and not sys.stdout.isatty()
-
-    def tick(self) -> None:
-        now = time.monotonic()
-        if not self._on or now < self._next:
-            return
-        self._next = now + 0.1
-        source = self._reading.capture.source
-        read = source.statistics.captured_bytes
-        text = f"{self._reading.exchanges_read:,} exchanges, {read / 1e6:,.0f} MB".replace(",", " ")
-        if 0 < read < source.size:
-            left = (now - self._begun) * (source.size / read - 1)
-            text += f" ({100 * read // source.size} %, {left:.0f} s left)"
-        status(text)
-        self._shown = True
-
-    def clear(self) -> None:
-        if self._shown:
-            status()
-            self._shown = False

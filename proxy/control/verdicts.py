@@ -185,7 +185,7 @@ def _exchanges(options: ReadOptions, expected: Expected) -> Seen:
 
     with Reading(options) as reading:
         nearest = Nearest(expected.filter)  # a wrong filter has been refused
-        reading.every = every
+        reading.on_exchange = every
         for row, _ in reading.rows():
             seen.add(json_of_row(row))
     seen.remark = str(nearest)
@@ -209,7 +209,7 @@ def _records(options: ReadOptions, expected: Expected) -> Seen:
                 seen.remark = seen.remark or _undecoded(record)
 
     with Reading(options, records=True) as reading:
-        reading.every = every
+        reading.on_exchange = every
         for _, exchange in reading.rows():
             for line in lines(exchange, reading.chosen):
                 seen.add(line)

@@ -21,7 +21,7 @@ from kafkascope.analyzer.exchanges.logs.joining import TOGETHER
 from kafkascope.analyzer.requestlog.containers import LineReader
 from kafkascope.analyzer.requestlog.model import NO_RESPONSES, Unparsed
 from kafkascope.analyzer.requestlog.parsing import parse
-from kafkascope.analyzer.requestlog.times import QUARTER, LogClock
+from kafkascope.analyzer.requestlog.times import QUARTER_HOUR, LogClock
 from kafkascope.analyzer.text import plural
 from kafkascope.captures.errors import CaptureError
 from kafkascope.captures.inputs.opening import open_stream, spoken
@@ -102,7 +102,7 @@ class LogReader:
             yield f"{plural(count, 'line')} of request logs not read: {reasons} ({first})"
         if self.copies:
             yield f"{plural(self.copies, 'line')} in several inputs, read once"
-        apart_ns = round((self.ahead_ns or 0) / QUARTER) * QUARTER
+        apart_ns = round((self.ahead_ns or 0) / QUARTER_HOUR) * QUARTER_HOUR
         if apart_ns:
             side = "ahead of" if apart_ns > 0 else "behind"
             yield (

@@ -171,7 +171,7 @@ def test_packets_are_read_without_numpy(tmp_path: Path) -> None:
     record = struct.pack("<IIII", 1, 0, size, size) + bytes(size)
     path.write_bytes(head + record * 20_000)
     code = (
-        "import sys; from kafkascope.captures import open_inputs\n"
+        "import sys; from kafkascope.captures.merge.inputs import open_inputs\n"
         "from kafkascope.captures.streams.streams import streams\n"
         "list(streams(open_inputs(sys.argv[1:]))); print('numpy' in sys.modules)"
     )
