@@ -1,5 +1,4 @@
-"""Files that are read whole: settings, rules, scripts, users. Each has a limit, for what has no
-end (`/dev/zero`, a pipe) would take all memory."""
+"""Reads files that are needed whole: settings, rules, scripts, users."""
 
 from __future__ import annotations
 
@@ -9,13 +8,11 @@ from pathlib import Path
 from kafkascope.captures.limits import LIMITS
 
 
-def read_small(path: Path, most: int = LIMITS.small_file_bytes) -> bytes:
-    """Return the bytes of a file; `OSError`, also where it has more than `most`."""
-    found, held = [], 0
-    with path.open("rb", buffering=0) as file:
-        while data := file.read(min(1 << 20, most + 1 - held)):
-            found.append(data)
-            held += len(data)
-            if held > most:
-                raise OSError(errno.EFBIG, f"larger than {most >> 20} MB", str(path))
-    return b"".join(found)
+def read_limited(path: Path, limit_bytes: int = LIMITS.small_file_bytes) -> bytes:
+    """Return the content of a file; `OSError`, also if it is larger than the limit. Without one a
+    device or a pipe without end would fill the memory."""
+    with path.open("rb") as file:
+        data = file.read(limit_bytes + 1)
+    if len(data) > limit_bytes:
+        raise OSError(errno.EFBIG, f"larger than {limit_bytes >> 20} MB", str(path))
+    return data

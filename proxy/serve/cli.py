@@ -1,4 +1,4 @@
-"""`kafkascope serve`."""
+"""`kafkascope serve`: runs a mock broker from a capture."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ PASSWORD: Final = "KAFKASCOPE_PASSWORD"
 
 
 class ServeOptions(NamedTuple):
-    """What is special to serve."""
+    """The options of `serve` alone."""
 
     host: str
     port: int
@@ -139,31 +139,32 @@ def serve(
 
 
 def _users(given: tuple[str, ...], file: Path | None) -> dict[str, str]:
-    found = {}
-    for each in given:
-        name, colon, password = each.partition(":")
+    """Return passwords by name, of --user and of the lines of --users."""
+    users = {}
+    for text in given:
+        name, colon, password = text.partition(":")
         if not colon and PASSWORD not in os.environ:
             raise click.UsageError(
                 f"--user {name}: no password; write NAME:PASSWORD, or set ${PASSWORD}"
             )
-        found[name] = password if colon else os.environ[PASSWORD]
+        users[name] = password if colon else os.environ[PASSWORD]
     for number, line in enumerate(() if file is None else _lines_of(file), 1):
         name, colon, password = line.partition(":")
         if not line or line.startswith("#"):
             continue
         if not colon:
             raise click.UsageError(f"{file}, line {number}: write NAME:PASSWORD")
-        found[name] = password
-    if "" in found:
+        users[name] = password
+    if "" in users:
         raise click.UsageError("a user has no name: write --user NAME:PASSWORD")
-    return found
+    return users
 
 
 def _lines_of(file: Path) -> list[str]:
-    from kafkascope.captures.inputs.small import read_small
+    from kafkascope.captures.inputs.small import read_limited
 
     try:
-        return read_small(file).decode("utf-8").splitlines()
+        return read_limited(file).decode("utf-8").splitlines()
     except OSError as error:
         raise click.UsageError(f"{file}: {error.strerror}") from None
     except UnicodeDecodeError:
@@ -176,7 +177,7 @@ def _context(
     try:
         if certificate is not None:
             return given_context(certificate, key)
-        context, ca = _made_context(host, folder or Path.home() / ".kafkascope")
+        context, ca = _generated_context(host, folder or Path.home() / ".kafkascope")
     except OSError as error:
         raise click.UsageError(f"{certificate or 'certificate'}: {error.strerror}") from None
     say(f"clients must trust the CA in {ca}")
@@ -184,7 +185,7 @@ def _context(
 
 
 def given_context(certificate: Path | str, key: Path | None = None) -> ssl.SSLContext:
-    """A context with this certificate; `OSError` when it cannot be used."""
+    """Return a context with this certificate; `OSError` if it cannot be used."""
     import ssl
 
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
@@ -193,9 +194,9 @@ def given_context(certificate: Path | str, key: Path | None = None) -> ssl.SSLCo
     return context
 
 
-def _made_context(host: str, folder: Path) -> tuple[ssl.SSLContext, Path]:
-    """A context with a certificate for the host, and the file with the CA that made it: the one of
-    `kafkascope proxy` in the same folder."""
+def _generated_context(host: str, folder: Path) -> tuple[ssl.SSLContext, Path]:
+    """Return a context with a generated certificate for the host, and the file of its CA, which
+    `kafkascope proxy` generates in the same folder, too."""
     import tempfile
 
     from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
@@ -203,14 +204,14 @@ def _made_context(host: str, folder: Path) -> tuple[ssl.SSLContext, Path]:
     from kafkascope.proxy.engine.tls import ClientTls, Tls, general_names
 
     names = general_names(host, "127.0.0.1", "localhost")
-    owner = Tls(ClientTls(), folder=folder)
-    entry = owner.store().get_cert(host, names, None)
-    assert owner.ca_file is not None
+    tls = Tls(ClientTls(), folder=folder)
+    entry = tls.store().get_cert(host, names, None)
+    assert tls.ca_file is not None
     key = entry.privatekey.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
-    with tempfile.NamedTemporaryFile() as file:  # only its owner can read it
+    with tempfile.NamedTemporaryFile() as file:  # readable by its owner alone
         file.write(entry.cert.to_pem() + key)
         file.flush()
-        return given_context(file.name), owner.ca_file
+        return given_context(file.name), tls.ca_file
 
 
 def _read_and_serve(options: ReadOptions, settings: ServeOptions) -> int:
@@ -270,45 +271,46 @@ async def _serve(
             say(text)
 
     server = Server(report, accounts=settings.accounts, tls=settings.tls)
-    places: dict[int, tuple[str, int]] = {}
+    addresses: dict[int, tuple[str, int]] = {}
     port = settings.port
     try:
-        for place, node in enumerate(sorted(model.nodes)):
-            port = settings.port + place if settings.port else 0
+        for index, node in enumerate(sorted(model.nodes)):
+            port = settings.port + index if settings.port else 0
             if port > HIGHEST_PORT:
                 needed = plural(len(model.nodes), "node")
                 raise OSError(0, f"ports exceed 65535: {needed} listen from {settings.port} on")
-            host, taken = await server.listen(settings.host, port)
-            places[node] = settings.advertise or host, taken
+            host, bound_port = await server.listen(settings.host, port)
+            addresses[node] = settings.advertise or host, bound_port
     except OSError as error:
-        # Of names that nobody knows the number is below 0, and not the system's.
-        known = error.errno is not None and error.errno > 0
-        why = os.strerror(error.errno or 0) if known else error.strerror or error
-        say(f"{settings.host}:{port}: {why}")
+        # `socket.gaierror` has numbers of its own, below 0.
+        system = error.errno is not None and error.errno > 0
+        reason = os.strerror(error.errno or 0) if system else error.strerror or error
+        say(f"{settings.host}:{port}: {reason}")
         await server.stop()
         return UNAVAILABLE
     server.broker = Broker(
         model,
         library,
-        places,
+        addresses,
         original_pace=settings.original_pace,
         login=settings.accounts.required,
     )
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
-    for each in (signal.SIGINT, signal.SIGTERM):
-        loop.add_signal_handler(each, stop.set)
-    first = str(Address(*places[min(places)]))
+    for number in (signal.SIGINT, signal.SIGTERM):
+        loop.add_signal_handler(number, stop.set)
+    bootstrap = str(Address(*addresses[min(addresses)]))
     topics = sum(1 for topic in model.topics.values() if topic.partitions)
     channel: asyncio.Task[None] | None = None
     if settings.controlled:
-        nodes = {node: str(Address(*place)) for node, place in places.items()}
-        channel = asyncio.create_task(_control(first, nodes, notices, stop))
+        nodes = {node: str(Address(*address)) for node, address in addresses.items()}
+        channel = asyncio.create_task(_control(bootstrap, nodes, notices, stop))
     else:
-        out(first)  # who reads this may end us at once
-    report(f"{plural(len(places), 'node')}, {plural(topics, 'topic')}; bootstrap.servers={first}")
+        out(bootstrap)  # last, because a script that reads it may end this process at once
+    counts = f"{plural(len(addresses), 'node')}, {plural(topics, 'topic')}"
+    report(f"{counts}; bootstrap.servers={bootstrap}")
     if settings.until_eof and channel is None:
-        # Whoever started us holds our stdin: when it is gone, we go.
+        # The parent process holds the other end of stdin.
         channel = asyncio.create_task(answers.stdin_ends())
         channel.add_done_callback(lambda _: stop.set())
     await stop.wait()
@@ -322,8 +324,8 @@ async def _serve(
 async def _control(
     bootstrap: str, nodes: dict[int, str], notices: deque[str], stop: asyncio.Event
 ) -> None:
-    """Answer requests on stdin and stdout until stdin ends (docs/control.md); then stop. `nodes`:
-    the listener of each; `notices`: the lines so far."""
+    """Answer control requests of stdin on stdout (docs/control.md) until stdin ends; then stop.
+    `nodes`: the listener of each; `notices`: the latest lines of stderr."""
     started_ns = time.time_ns()
 
     def do(request: dict[str, Any]) -> dict[str, Any]:
@@ -336,7 +338,7 @@ async def _control(
                     "started_ns": started_ns,
                     "bootstrap": bootstrap,
                     "mode": "serve",
-                    "nodes": {str(node): {"listener": at} for node, at in nodes.items()},
+                    "nodes": {str(node): {"listener": text} for node, text in nodes.items()},
                     "notices": list(notices),
                 }
             case "stop":
@@ -357,6 +359,6 @@ async def _control(
             writer.write(answer)
             await writer.drain()
     except (OSError, ValueError):
-        pass  # it left, sent a line without end, or has given us no pipes
+        pass  # the client left, sent a line without end, or gave no pipes
     finally:
         stop.set()

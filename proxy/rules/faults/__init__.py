@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Final
 
 from kafkascope.analyzer.filter.language import FilterError
-from kafkascope.captures.inputs.small import read_small
+from kafkascope.captures.inputs.small import read_limited
 from kafkascope.proxy.rules.faults import plain
 from kafkascope.proxy.rules.faults.error_code import ErrorAction, StampAction
 from kafkascope.proxy.rules.faults.fault import SIDES, Action, Fault, FaultError, take_trigger
@@ -103,7 +103,7 @@ def load_rules(path: Path) -> list[Fault]:
     trigger = "first 3"                                # optional
     """
     try:
-        document = tomllib.loads(read_small(path).decode("utf-8"))
+        document = tomllib.loads(read_limited(path).decode("utf-8"))
     except OSError as error:
         raise FaultError(f"{path}: {error.strerror}") from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:

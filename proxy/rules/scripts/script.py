@@ -19,7 +19,7 @@ from typing import Any, Final
 from weakref import WeakKeyDictionary
 
 from kafkascope.analyzer.filter.language import FilterError
-from kafkascope.captures.inputs.small import read_small
+from kafkascope.captures.inputs.small import read_limited
 from kafkascope.dissectors.errors import DissectError
 from kafkascope.proxy.rules.faults.fault import FaultError
 from kafkascope.proxy.rules.intercepted import InterceptedFrame
@@ -99,7 +99,7 @@ class Script:
         before, sys.dont_write_bytecode = sys.dont_write_bytecode, True
         try:
             # A cached module of the same second would be the old one.
-            source = read_small(self.path)
+            source = read_limited(self.path)
             code = spec.loader.source_to_code(source, str(self.path))  # type: ignore[attr-defined]
             spec.loader.get_code = lambda _: code  # type: ignore[attr-defined]
             spec.loader.exec_module(module)

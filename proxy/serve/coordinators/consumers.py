@@ -1,5 +1,5 @@
 """Groups of the consumer protocol (KIP-848), whose coordinator assigns partitions. A partition goes
-to its next owner when the one before has given it up. Sans-I/O."""
+to its next owner when the previous one has revoked it. Sans-I/O."""
 
 from __future__ import annotations
 
@@ -41,19 +41,18 @@ class EpochMember:
     last_assignment: set[TopicPartition] | None = None
     seen: float = 0.0
 
-    # Of the consumer protocol.
+    # Only of the consumer protocol.
     instance: str | None = None
     epoch: int = 0
     regex: str = ""
     owned: set[TopicPartition] = field(default_factory=set)
-    """What it has, or has been told to have."""
+    """Partitions that it owns, or that responses assigned to it."""
     target: set[TopicPartition] = field(default_factory=set)
 
-    # Of share groups.
+    # Only of share groups.
     session: dict[TopicPartition, None] | None = None
-    """What it fetches, in order; None: it has no session."""
-    turn: int = 0
-    """The epoch that the next request of the session has."""
+    """Partitions of its share session, in order; None without a session."""
+    next_session_epoch: int = 0
 
 
 @dataclass
@@ -68,7 +67,7 @@ G = TypeVar("G", bound=EpochGroup)
 
 
 class MemberGroups(ABC, Generic[G]):
-    """Groups whose members have epochs: what consumer and share groups have in common."""
+    """Groups whose members have epochs: the common part of consumer and share groups."""
 
     kind: ClassVar[str]
     assignor: ClassVar[str]
@@ -84,29 +83,29 @@ class MemberGroups(ABC, Generic[G]):
         body = request.body
         name, epoch = body["group_id"], body["member_epoch"]
         member_id = body["member_id"] or str(uuid.uuid4())
-        beat: Body = {"member_id": member_id, "heartbeat_interval_ms": HEARTBEAT_MS}
+        response: Body = {"member_id": member_id, "heartbeat_interval_ms": HEARTBEAT_MS}
         try:
             group = self._group(name, member_id, request)
             self._expire(group, member_id)
             if epoch < 0:
                 self._remove(group, member_id)
-                return {**beat, "member_epoch": epoch}
+                return {**response, "member_epoch": epoch}
             member = self._member(group, member_id, request)
             assignment = self._assigned(group, member, body)
         except ErrorResponse as refused:
-            return {**beat, **refused.body}
+            return {**response, **refused.body}
         if assignment == member.last_assignment:
-            new = None
+            changed = None
         else:
-            new = {"topic_partitions": by_topic(assignment)}
+            changed = {"topic_partitions": by_topic(assignment)}
             member.last_assignment = assignment
-        return {**beat, "member_epoch": group.epoch, "assignment": new}
+        return {**response, "member_epoch": group.epoch, "assignment": changed}
 
     def _group(self, name: str, member_id: str, request: Request) -> G:
-        """The group of that name, made when it is not known; refused where there is no room."""
+        """Return the group of that name, new or known; `ErrorResponse` if there is no room."""
         names = request.body.get("subscribed_topic_names")
         regex = request.body.get("subscribed_topic_regex")
-        # Plain heartbeats say nothing new.
+        # A plain heartbeat adds nothing to the memory.
         known = name in self._groups and member_id in self._groups[name].members
         size = size_of(name, member_id, request.client_id, regex) + size_of_names(names or ())
         fits = (known and not (names or regex)) or self._budget.admit(size)
@@ -115,7 +114,7 @@ class MemberGroups(ABC, Generic[G]):
         return self._groups.setdefault(name, self.new_group())
 
     def _member(self, group: G, member_id: str, request: Request) -> EpochMember:
-        """The member that sends a heartbeat, made when it joins."""
+        """Return the member that sends a heartbeat, new if it joins."""
         epoch = request.body["member_epoch"]
         member = group.members.get(member_id)
         if member is None:
@@ -137,8 +136,8 @@ class MemberGroups(ABC, Generic[G]):
         return sum(
             size_of(name)
             + sum(
-                size_of(each.id, each.client) + size_of_names(each.topics)
-                for each in group.members.values()
+                size_of(member.id, member.client) + size_of_names(member.topics)
+                for member in group.members.values()
             )
             for name, group in self._groups.items()
         )
@@ -167,32 +166,35 @@ class MemberGroups(ABC, Generic[G]):
             "members": [
                 {
                     "client_host": "/127.0.0.1",
-                    "member_id": each.id,
+                    "member_id": member.id,
                     "member_epoch": group.epoch,
-                    "client_id": each.client,
-                    "subscribed_topic_names": each.topics,
-                    **self._details(each),
+                    "client_id": member.client,
+                    "subscribed_topic_names": member.topics,
+                    **self._details(member),
                 }
-                for each in group.members.values()
+                for member in group.members.values()
             ],
         }
 
-    def _named(self, places: set[TopicPartition]) -> Body:
+    def _with_names(self, partitions: set[TopicPartition]) -> Body:
+        """Return an assignment as descriptions of groups have it."""
         topics = [
-            {**each, "topic_name": self._model.ids.get(bytes(each["topic_id"]), "")}
-            for each in by_topic(places)
+            {**topic, "topic_name": self._model.ids.get(bytes(topic["topic_id"]), "")}
+            for topic in by_topic(partitions)
         ]
         return {"topic_partitions": topics}
 
-    def _expire(self, group: G, but: str | None = None) -> None:
-        now = time.monotonic()
-        for gone in [i for i, m in group.members.items() if now - m.seen > SESSION_S and i != but]:
-            self._remove(group, gone)
+    def _expire(self, group: G, sender: str | None = None) -> None:
+        """Remove the members whose session has timed out, except the sender of a heartbeat."""
+        oldest = time.monotonic() - SESSION_S
+        for member in list(group.members.values()):
+            if member.seen < oldest and member.id != sender:
+                self._remove(group, member.id)
 
     def _remove(self, group: G, member_id: str) -> bool:
-        gone = group.members.pop(member_id, None) is not None
-        group.epoch += gone
-        return gone
+        removed = group.members.pop(member_id, None) is not None
+        group.epoch += removed
+        return removed
 
     def _joined(self, group: G, member_id: str, request: Request) -> EpochMember:
         """Return a new member of a group."""
@@ -200,11 +202,11 @@ class MemberGroups(ABC, Generic[G]):
 
     @abstractmethod
     def _assigned(self, group: G, member: EpochMember, body: Body) -> set[TopicPartition]:
-        """Take in what a member says in a heartbeat, and return what it is assigned."""
+        """Apply the body of a member's heartbeat, and return the member's assignment."""
 
     @abstractmethod
     def _details(self, member: EpochMember) -> Body:
-        """Return what descriptions of a member have besides what all have."""
+        """Return the fields of a member that only descriptions of this kind of group have."""
 
 
 class ConsumerGroups(MemberGroups[EpochGroup]):
@@ -214,24 +216,22 @@ class ConsumerGroups(MemberGroups[EpochGroup]):
     assignor = "uniform"
 
     def _joined(self, group: EpochGroup, member_id: str, request: Request) -> EpochMember:
-        # A static member comes back as the same instance.
+        # A static member that restarts has a new id and the same instance.
         instance = request.body.get("instance_id")
-        for old in [m.id for m in group.members.values() if instance and m.instance == instance]:
-            self._remove(group, old)
+        for member in list(group.members.values()):
+            if instance and member.instance == instance:
+                self._remove(group, member.id)
         return replace(super()._joined(group, member_id, request), instance=instance)
 
     def _held(self) -> int:
-        groups = self._groups.values()
-        regexes = sum(2 * len(each.regex) for group in groups for each in group.members.values())
-        return super()._held() + regexes
+        members = (member for group in self._groups.values() for member in group.members.values())
+        return super()._held() + sum(2 * len(member.regex) for member in members)
 
     def _subscribe(self, group: EpochGroup, member: EpochMember, body: Body) -> None:
         names = body.get("subscribed_topic_names")
         pattern = body.get("subscribed_topic_regex")
-        if names is None and pattern is None:
-            return
         if pattern:
-            Regex(pattern)
+            Regex(pattern)  # raises RegexError
         topics = member.topics if names is None else list(names)
         regex = member.regex if pattern is None else pattern
         if (topics, regex) != (member.topics, member.regex):
@@ -246,7 +246,8 @@ class ConsumerGroups(MemberGroups[EpochGroup]):
         return topics
 
     def _assigned(self, group: EpochGroup, member: EpochMember, body: Body) -> set[TopicPartition]:
-        """Assign round robin to those who subscribe; what others still own comes later."""
+        """Assign all partitions round robin to their subscribers; return those of the member that
+        no other member owns any more."""
         if body["member_epoch"] == 0:
             member.owned = set()
         try:
@@ -254,43 +255,40 @@ class ConsumerGroups(MemberGroups[EpochGroup]):
         except RegexError as error:
             raise ErrorResponse(Code.INVALID_REGULAR_EXPRESSION, error_message=str(error)) from None
         if body.get("topic_partitions") is not None:
-            # Nobody owns what is not there: the model is the limit of the set.
+            # Partitions that the capture lacks are ignored, which bounds the set.
             member.owned = {
                 (topic.id, number)
-                for each in body["topic_partitions"]
-                if (topic := self._model.topics.get(self._model.name_of(each))) is not None
-                for number in each["partitions"]
+                for owned in body["topic_partitions"]
+                if (topic := self._model.topics.get(self._model.name_of(owned))) is not None
+                for number in owned["partitions"]
                 if number in topic.partitions
             }
-        of = {each.id: self._topics(each) for each in group.members.values()}
-        for each in group.members.values():
+        members = sorted(group.members.values(), key=attrgetter("id"))
+        topics = {each.id: self._topics(each) for each in members}
+        for each in members:
             each.target = set()
         turn = 0
-        for name in sorted(set().union(*of.values())):
+        for name in sorted(set().union(*topics.values())):
             topic = self._model.topics[name]
-            those = sorted(
-                (m for m in group.members.values() if name in of[m.id]), key=attrgetter("id")
-            )
+            subscribers = [each for each in members if name in topics[each.id]]
             for number in sorted(topic.partitions):
-                those[turn % len(those)].target.add((topic.id, number))
+                subscribers[turn % len(subscribers)].target.add((topic.id, number))
                 turn += 1
-        taken = {p for m in group.members.values() if m is not member for p in m.owned}
-        mine = member.target - taken
+        owned_by_others = {p for each in members if each is not member for p in each.owned}
+        assigned = member.target - owned_by_others
         member.epoch = group.epoch
-        if mine != member.last_assignment:
-            # What it has to give up counts as its own until it says that it has done so.
-            member.owned |= mine
-        return mine
-
-    # --- what others ask
+        if assigned != member.last_assignment:
+            # Partitions to revoke stay owned until a heartbeat no longer lists them.
+            member.owned |= assigned
+        return assigned
 
     def check_commit(self, body: Body) -> int:
-        """The error of a commit by a member of such a group; 0: none."""
+        """Return the error of a member's OffsetCommit; 0: none."""
         epoch = body.get("generation_id_or_member_epoch", -1)
         return self.check_member(body["group_id"], body.get("member_id"), epoch)
 
     def check_member(self, name: str, member_id: str | None, epoch: int) -> int:
-        """The error of a request by a member; 0: none, as for those from outside of the group."""
+        """Return the error of a member's request; 0: none, also for clients that are no members."""
         group = self._groups.get(name)
         if group is None or not member_id or epoch < 0:
             return 0
@@ -304,15 +302,15 @@ class ConsumerGroups(MemberGroups[EpochGroup]):
             "instance_id": member.instance,
             "member_epoch": member.epoch,
             "subscribed_topic_regex": member.regex or None,
-            "assignment": self._named(member.owned),
-            "target_assignment": self._named(member.target),
+            "assignment": self._with_names(member.owned),
+            "target_assignment": self._with_names(member.target),
             "member_type": 1,
         }
 
 
-def by_topic(places: set[TopicPartition]) -> list[Body]:
-    """Topic ids with their partitions, as assignments have them."""
+def by_topic(partitions: set[TopicPartition]) -> list[Body]:
+    """Return topic IDs with the numbers of their partitions, as assignments have them."""
     topics: dict[bytes, list[int]] = {}
-    for topic_id, number in sorted(places):
+    for topic_id, number in sorted(partitions):
         topics.setdefault(topic_id, []).append(number)
-    return [{"topic_id": each, "partitions": numbers} for each, numbers in topics.items()]
+    return [{"topic_id": topic_id, "partitions": numbers} for topic_id, numbers in topics.items()]

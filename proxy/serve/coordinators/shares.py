@@ -178,7 +178,7 @@ class ShareGroups(MemberGroups[ShareGroup]):
         self._partitions.wake()
 
     def _details(self, member: EpochMember) -> Body:
-        return {"assignment": self._named(member.last_assignment or set())}
+        return {"assignment": self._with_names(member.last_assignment or set())}
 
     # --- records
 
@@ -192,13 +192,13 @@ class ShareGroups(MemberGroups[ShareGroup]):
         if epoch == OPENS:
             for delivery in group.deliveries.values():
                 delivery.leave(member.id)
-            member.session, member.turn = {}, 1
+            member.session, member.next_session_epoch = {}, 1
         elif member.session is None:
             raise ErrorResponse(Code.SHARE_SESSION_NOT_FOUND)
         elif epoch != CLOSES:
-            if epoch != member.turn:
+            if epoch != member.next_session_epoch:
                 raise ErrorResponse(Code.INVALID_SHARE_SESSION_EPOCH)
-            member.turn = member.turn % 0x7FFFFFFF + 1
+            member.next_session_epoch = member.next_session_epoch % 0x7FFFFFFF + 1
         return group, member
 
     def _end_session(self, group: ShareGroup, member: EpochMember) -> None:

@@ -12,7 +12,7 @@ from click.testing import CliRunner
 
 from kafkascope.captures.errors import NotACapture
 from kafkascope.captures.inputs.keylogs import KeyLogFollower, read_key_logs
-from kafkascope.captures.inputs.small import read_small
+from kafkascope.captures.inputs.small import read_limited
 from kafkascope.captures.limits import LIMITS
 from kafkascope.proxy.cli import proxy
 from kafkascope.proxy.rules.faults import FaultError, load_rules
@@ -25,9 +25,9 @@ ZERO = Path("/dev/zero")
 def test_a_file_is_read_up_to_its_limit(tmp_path: Path) -> None:
     file = tmp_path / "x"
     file.write_bytes(bytes(1000))
-    assert read_small(file, 1000) == bytes(1000)
+    assert read_limited(file, 1000) == bytes(1000)
     with pytest.raises(OSError, match="larger than"):
-        read_small(file, 999)
+        read_limited(file, 999)
 
 
 def test_rules_scripts_and_key_logs_without_an_end() -> None:
