@@ -1,13 +1,12 @@
-"""What rules cost the forwarding path while there are none, against an older commit of itself.
+"""Measures the proxy's forwarding path without rules, against an older commit.
 
     python benchmarks/rules.py /path/to/older/checkout [--rounds 25] [--floor]
 
-The older checkout is a `git worktree` with an environment of its own (`make setup` in it). A
-connection of each, without sockets, is fed the same frames in turn: heartbeats, Produce requests of
-64 KB and Fetch answers of 500 KB, in pieces as sockets give them. Printed is the least CPU time of
-a request with its answer, and the ratio (now divided by before); beside it what a rule about
-another API costs now. --floor: exit 1 when a ratio without rules is above 1.05, which is what runs
-differ by on a machine that has other things to do.
+The older checkout is a `git worktree` with its own environment (`make setup` in it). Both get the
+same frames in turn, without sockets: heartbeats, Produce requests of 64 KB, and Fetch responses of
+500 KB, in pieces as sockets return them. The table has the least CPU time of a request with its
+response, the ratio (now divided by before), and the time with a rule about another API. --floor:
+exit 1 if a ratio without rules exceeds 1.05, the difference between runs on a busy machine.
 """
 
 from __future__ import annotations
@@ -21,14 +20,14 @@ from pathlib import Path
 from measuring import Arguments, Report
 
 HERE = Path(__file__).resolve()
-MOST = 1.05
+MAX_RATIO = 1.05
 RULE = "api == Metadata and topic == nobody -> drop"
 COUNTS = {"heartbeats": 2000, "produce 64 KB": 2000, "fetch 500 KB": 2000}
 READ_BYTES = 64 * 1024
 
 
 def serve(rule: str) -> None:
-    """Measure, with the code of the working directory, what is asked for by lines of stdin."""
+    """Measure the code of the working directory: each line of stdin names the frames."""
     sys.path.insert(0, str(Path.cwd()))
     from kafkascope.proxy.rules.faults import parse_fault
     from kafkascope.proxy.rules.rules import Chain
@@ -67,7 +66,7 @@ def serve(rule: str) -> None:
         print((time.process_time_ns() - began) / count / 1000, flush=True)
 
 
-class Measured:
+class Checkout:
     """A process that measures one checkout."""
 
     def __init__(self, folder: Path, rule: str = "") -> None:
@@ -80,17 +79,15 @@ class Measured:
             text=True,
         )
         self.least = dict.fromkeys(COUNTS, float("inf"))
-        """Microseconds of CPU of a request with its answer."""
+        """Microseconds of CPU for a request with its response, by name of the frames."""
 
     def measure(self, name: str) -> None:
-        """Take one more measurement."""
         assert self._child.stdin is not None
         assert self._child.stdout is not None
         print(name, file=self._child.stdin, flush=True)
         self.least[name] = min(self.least[name], float(self._child.stdout.readline()))
 
     def close(self) -> None:
-        """End it."""
         self._child.communicate()
 
 
@@ -103,21 +100,21 @@ def main() -> int:
         serve(options.serve)
         return 0
     now = HERE.parent.parent
-    runs = before, plain, ruled = Measured(options.older), Measured(now), Measured(now, RULE)
+    runs = before, plain, ruled = Checkout(options.older), Checkout(now), Checkout(now, RULE)
     for turn in range(options.rounds + 1):
         for name in COUNTS:
-            for each in runs if turn % 2 else reversed(runs):
-                each.measure(name)
-        if not turn:  # it warmed caches up
-            for each in runs:
-                each.least = dict.fromkeys(COUNTS, float("inf"))
+            for run in runs if turn % 2 else reversed(runs):
+                run.measure(name)
+        if not turn:  # the first round warms caches up
+            for run in runs:
+                run.least = dict.fromkeys(COUNTS, float("inf"))
     report = Report("frames|<16 before µs|10.2f now µs|8.2f ratio|7.2f a rule for others µs|22.2f")
     for name in COUNTS:
-        least = [each.least[name] for each in (before, plain)]
+        least = [run.least[name] for run in (before, plain)]
         ratio = least[1] / least[0]
-        report.line(name, *least, ratio, ruled.least[name], missed=ratio > MOST)
-    for each in runs:
-        each.close()
+        report.line(name, *least, ratio, ruled.least[name], missed=ratio > MAX_RATIO)
+    for run in runs:
+        run.close()
     return report.end(options.floor)
 
 

@@ -254,33 +254,33 @@ def response_header_version(key: int, version: int) -> int:
     return int(api is not None and version in api.flexible and key != API_VERSIONS)
 
 
-def read_request_header(data: bytes, at: int = 0) -> RequestHeader:
-    """Read the header of a request; of unknown APIs and versions what all headers have in common.
+def read_request_header(data: bytes) -> RequestHeader:
+    """Read the header of a request; of unknown APIs and versions the fields that all headers have.
 
-    Raises `Truncated` or `Malformed` when not even that is there.
+    Raises `Truncated` or `Malformed` if these are missing.
     """
     try:
-        key, version, correlation_id, length = _WITH_LENGTH.unpack_from(data, at)
+        key, version, correlation_id, length = _WITH_LENGTH.unpack_from(data)
     except struct.error:
-        return _stepwise_header(data, at)
+        return _stepwise_header(data)
     kind = request_header_version(key, version)
-    stop = at + 10 + length
+    stop = 10 + length
     if kind and length >= 0 and stop <= len(data):
-        client_id = data[at + 10 : stop].decode("utf-8", "surrogateescape")
+        client_id = data[10:stop].decode("utf-8", "surrogateescape")
         if kind == 1:
             return _header((key, version, correlation_id, client_id, [], stop))
         if stop < len(data) and not data[stop]:
             return _header((key, version, correlation_id, client_id, [], stop + 1))
-    return _stepwise_header(data, at)
+    return _stepwise_header(data)
 
 
-def _stepwise_header(data: bytes, at: int) -> RequestHeader:
+def _stepwise_header(data: bytes) -> RequestHeader:
     """Read the header step by step: short, without a client id, with tags, or wrong."""
     try:
-        key, version, correlation_id = _FIXED.unpack_from(data, at)
+        key, version, correlation_id = _FIXED.unpack_from(data)
     except struct.error:
-        raise Truncated("a request header has 8 bytes at least", offset=at) from None
-    end = at + 8
+        raise Truncated("a request header has 8 bytes at least", offset=0) from None
+    end = 8
     kind = request_header_version(key, version)
     if kind == 0:
         return RequestHeader(key, version, correlation_id, None, [], end)

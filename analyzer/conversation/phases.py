@@ -63,7 +63,7 @@ class Phases(Resumable):
             # Version 0 leads to raw tokens, version 1 to SaslAuthenticate (KIP-152).
             self.tokens = header.api_version == 0
         else:
-            self._claim(body["auth_bytes"])
+            self.saw_token(body["auth_bytes"])
 
     def saw_response(self, key: int, decoded: Decoded) -> None:
         """Take note of the response to a request of one of the `STATEFUL` APIs."""
@@ -74,9 +74,7 @@ class Phases(Resumable):
             self.user = self._claimed
 
     def saw_token(self, token: bytes) -> None:
-        self._claim(token)
-
-    def _claim(self, token: bytes) -> None:
+        """Remember the user that a SASL token names, until the response to it."""
         self._claimed = bounded(user_of(self.mechanism, token) or self._claimed)
 
     def saw_token_answer(self) -> None:

@@ -15,7 +15,7 @@ from typing import Any, Final
 
 from kafkascope.dissectors.codec.reader import Body
 from kafkascope.dissectors.embedded.model import Embedded
-from kafkascope.dissectors.embedded.values import describe
+from kafkascope.dissectors.embedded.values import json_or_text
 from kafkascope.dissectors.errors import DissectError, Malformed, Truncated
 from kafkascope.dissectors.layout import resolve
 from kafkascope.dissectors.registry import decode_body, message, read_layout
@@ -155,8 +155,8 @@ def fault_of(what: str, value: bytes, protocol_type: str) -> str:
 
 def _of_others(value: bytes, kind: str) -> Embedded | None:
     """Members of other protocols mostly write JSON, as those of Schema Registry (`sr`) do."""
-    shown = describe(value)
-    return Embedded(kind, shown.value) if shown.kind in ("json", "text") else None
+    content = json_or_text(value)
+    return None if content is None else Embedded(kind, content)
 
 
 def _read(protocol_type: str, what: str, value: bytes, assignor: str) -> Embedded:
@@ -199,11 +199,10 @@ def _open_user_data(
     except DissectError:
         pass
     if found is None:
-        shown = describe(raw)
-        if shown.kind not in ("json", "text"):
+        found = json_or_text(raw)
+        if found is None:
             remark = f"user data of {assignor or 'an assignor'} that cannot be read"
             return ", ".join(filter(None, (note, remark)))
-        found = shown.value
     body["user_data"] = found
     return note
 

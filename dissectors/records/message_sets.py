@@ -1,4 +1,4 @@
-"""Messages of an entry of a message set (magic 0 and 1): one, or those of a compressed set.
+"""Reads an entry of a message set (magic 0 and 1): one message, or a compressed set of them.
 
 entry    offset 8 | length 4 | crc 4 | magic 1 | attributes 1 | timestamp 8 (magic 1) |
          key length 4, key | value length 4, value: with a codec a compressed message set
@@ -18,33 +18,34 @@ from kafkascope.dissectors.records.reader import Opened, Record
 _INT: Final = struct.Struct(">i")
 
 
-# Bytes of memory that a message takes besides its key and value.
-MESSAGE: Final = 200
+# Bytes of memory that a message takes in addition to its size in the set.
+MESSAGE_OVERHEAD: Final = 200
 
 
 class _Budget:
-    """Bytes that all levels of one entry may still expand to, with the messages made of them;
-    limits of each level would multiply."""
+    """Memory that one entry may take: at most `limit` decompressed bytes, and twice as much with
+    the messages made of them. One budget serves all levels of nested sets, because limits of each
+    level would multiply."""
 
     def __init__(self, limit: int) -> None:
-        self.left = 2 * limit
-        self._most = limit
+        self._memory = 2 * limit
+        self._output = limit
 
     def decompress(self, codec: int, data: bytes) -> bytes:
-        found = decompress(codec, data, min(self._most, self.left))
-        self._most -= len(found)
-        self.left -= len(found)
-        return found
+        output = decompress(codec, data, min(self._output, self._memory))
+        self._output -= len(output)
+        self._memory -= len(output)
+        return output
 
     def charge(self, size: int, at: int) -> None:
-        """Count a message of an expanded set."""
-        self.left -= size + MESSAGE
-        if self.left < 0:
+        """Count a message of a decompressed set."""
+        self._memory -= size + MESSAGE_OVERHEAD
+        if self._memory < 0:
             raise TooLarge("the messages of a compressed one take too much memory", offset=at)
 
 
 def open_entry(data: bytes, entry: Batch, limit: int) -> Opened:
-    """Read the messages of an entry, with absolute offsets; expands `limit` bytes at most."""
+    """Return the messages of an entry, with absolute offsets; `limit`: of decompressed bytes."""
     records: list[Record] = []
     error: DissectError | None = None
     try:
@@ -55,7 +56,7 @@ def open_entry(data: bytes, entry: Batch, limit: int) -> Opened:
 
 
 def _read(data: bytes, entry: Batch, budget: _Budget, depth: int, records: list[Record]) -> None:
-    """Add the entry's messages to `records`, also those before an error."""
+    """Append the entry's messages to `records`, also those before an error."""
     # Offset, size, checksum, magic, attributes; with magic 1 a timestamp (KIP-32).
     at = entry.at + (26 if entry.magic else 18)
     end = entry.at + entry.size
@@ -79,7 +80,7 @@ def _read(data: bytes, entry: Batch, budget: _Budget, depth: int, records: list[
     first = len(records)
     last_offset, error = _read_set(budget.decompress(entry.codec, value), budget, depth, records)
     if entry.magic and last_offset is not None:
-        _place(records, first, entry, last_offset)
+        _make_absolute(records, first, entry, last_offset)
     if error is not None:
         raise error
 
@@ -87,24 +88,24 @@ def _read(data: bytes, entry: Batch, budget: _Budget, depth: int, records: list[
 def _read_set(
     inner: bytes, budget: _Budget, depth: int, records: list[Record]
 ) -> tuple[int | None, DissectError | None]:
-    """Add the messages of a set that was compressed; return the offset of its last entry, and the
-    error that stopped reading.
+    """Append the messages of a decompressed set; return the offset of its last entry, and the first
+    error.
 
-    The walk goes on behind an entry that cannot be read, for the offsets of those before it count
-    back from the last one.
+    The walk continues after an entry that cannot be read, because offsets inside the set count
+    back from the last entry.
     """
     last_offset: int | None = None
     error: DissectError | None = None
     try:
-        for each in batches(inner):
-            if isinstance(each, Partial):
-                raise Truncated("the message set ends inside a message", offset=each.at)
-            if each.magic == 2:
-                raise Malformed("a record batch inside a message set", offset=each.at)
-            last_offset = each.base_offset
+        for entry in batches(inner):
+            if isinstance(entry, Partial):
+                raise Truncated("the message set ends inside a message", offset=entry.at)
+            if entry.magic == 2:
+                raise Malformed("a record batch inside a message set", offset=entry.at)
+            last_offset = entry.base_offset
             if error is None:
                 try:
-                    _read(inner, each, budget, depth + 1, records)
+                    _read(inner, entry, budget, depth + 1, records)
                 except DissectError as found:
                     error = found
     except DissectError as found:
@@ -112,10 +113,10 @@ def _read_set(
     return last_offset, error
 
 
-def _place(records: list[Record], first: int, wrapper: Batch, last_offset: int) -> None:
-    """Make the offsets of `records[first:]` absolute: with magic 1 those inside are relative, and
-    the wrapper has the absolute one of the last message. Its log append time is everybody's."""
-    # KIP-31: brokers then set the wrapper's offset alone, and need not compress the set again.
+def _make_absolute(records: list[Record], first: int, wrapper: Batch, last_offset: int) -> None:
+    """Make the offsets of `records[first:]` absolute, and apply the wrapper's log append time."""
+    # KIP-31: with magic 1 offsets inside are relative, and the wrapper has the absolute one of the
+    # last message, so that brokers assign offsets without compressing the set again.
     base = wrapper.base_offset - last_offset
     time = wrapper.base_timestamp if wrapper.log_append_time else None
     records[first:] = [
@@ -125,7 +126,7 @@ def _place(records: list[Record], first: int, wrapper: Batch, last_offset: int) 
 
 
 def read_sized(data: bytes, at: int, end: int, name: str) -> tuple[bytes | None, int]:
-    """Return a key or value behind its length, and the offset behind it."""
+    """Return a key or value with an int32 length before it, and the offset after it."""
     if at + 4 > end:
         raise Truncated(f"the {name} is missing", offset=at, path=name)
     (length,) = _INT.unpack_from(data, at)

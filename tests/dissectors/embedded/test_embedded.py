@@ -22,7 +22,7 @@ from kafkascope.dissectors.embedded.groups import (
 )
 from kafkascope.dissectors.embedded.masking import masked
 from kafkascope.dissectors.embedded.table import FORMATS
-from kafkascope.dissectors.embedded.values import describe
+from kafkascope.dissectors.embedded.values import json_or_text, schema_id_of
 from kafkascope.dissectors.layout import resolve
 from kafkascope.dissectors.limits import LIMITS
 from kafkascope.dissectors.records.compression import compress
@@ -359,25 +359,24 @@ def test_the_walk_finds_each_field_with_its_path() -> None:
 
 
 @pytest.mark.parametrize(
-    ("data", "kind", "value", "schema_id"),
+    ("data", "value", "schema_id"),
     [
-        (None, "null", None, None),
-        (b"", "empty", "", None),
-        (b'{"a": 1}', "json", {"a": 1}, None),
-        (b"{not json", "text", "{not json", None),
-        ("é€".encode(), "text", "é€", None),
-        (b"\xff\xfe", "bytes", b"\xff\xfe", None),
-        (b"a\0b", "bytes", b"a\0b", None),
-        (b'\0\0\0\0\x2a{"a": 1}', "json", {"a": 1}, 42),
-        (b"\0\0\0\0\x2a\x02\x08", "bytes", b"\x02\x08", 42),
-        (struct.pack(">q", 1), "bytes", struct.pack(">q", 1), None),
-        (b"\0\0\0\0\1" * 20_000, "bytes", b"\0\0\0\0\1" * 19_999, 1),
+        (b"", None, None),
+        (b'{"a": 1}', {"a": 1}, None),
+        (b"{not json", "{not json", None),
+        ("é€".encode(), "é€", None),
+        (b"\xff\xfe", None, None),
+        (b"a\0b", None, None),
+        (b'\0\0\0\0\x2a{"a": 1}', {"a": 1}, 42),
+        (b"\0\0\0\0\x2a\x02\x08", None, 42),
+        (struct.pack(">q", 1), None, None),
+        (b"\0\0\0\0\1" * 20_000, None, 1),
     ],
 )
-def test_values_tell_what_they_are(
-    data: bytes | None, kind: str, value: object, schema_id: int | None
+def test_json_and_text_are_recognized_behind_framing(
+    data: bytes, value: object, schema_id: int | None
 ) -> None:
-    assert describe(data) == (kind, value, schema_id)
+    assert (json_or_text(data), schema_id_of(data)) == (value, schema_id)
 
 
 def test_metrics_that_expand_to_too_much_are_a_remark() -> None:
@@ -398,7 +397,7 @@ def test_metrics_without_the_package_say_what_to_install(monkeypatch: pytest.Mon
 
 def test_json_that_is_nested_too_deep_is_text() -> None:
     deep = b"[" * 500 + b"]" * 500
-    assert describe(deep) == ("text", deep.decode(), None)
+    assert json_or_text(deep) == deep.decode()
 
 
 def streams_user_data(raw: bytes) -> object:
