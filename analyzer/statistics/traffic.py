@@ -1,4 +1,4 @@
-"""Breakdowns of traffic: how much went through, how long responses took, how large messages are."""
+"""Breakdowns of traffic: throughput, latency and its stages, sizes of messages and batches."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from kafkascope.analyzer.statistics.simple import Breakdown
 
 
 class Traffic(Measures):
-    """Sums over exchanges."""
+    """Sums over the exchanges of one key."""
 
     count: int = total()
     answered: int = total()
@@ -35,7 +35,7 @@ class Traffic(Measures):
     open: int = total()
     lost: int = total()
     unpaired: int = total()
-    """Orphans, opaque bytes, and bytes without a request: watch events."""
+    """Responses without a request, opaque bytes, and watch events of ZooKeeper."""
     failed: int = total()
     """With an error code."""
     undecoded: int = total()
@@ -48,7 +48,7 @@ class Traffic(Measures):
     last_ns: int | None = most()
 
 
-STATES: Final = {
+COUNTED_AS: Final = {
     "answered": "answered",
     "no-reply": "no_reply",
     "open": "open",
@@ -57,6 +57,7 @@ STATES: Final = {
     "opaque": "unpaired",
     "event": "unpaired",
 }
+"""The sum of `Traffic` that counts exchanges in a state."""
 
 
 class Throughput(Breakdown[Traffic]):
@@ -79,7 +80,7 @@ class Throughput(Breakdown[Traffic]):
         row, client = batch.row, batch.client[1]
         traffic = self.values[(row.api, row.api_version, row.client_id, client, row.broker_address)]
         traffic.count += len(batch)
-        state = STATES[row.state]
+        state = COUNTED_AS[row.state]
         setattr(traffic, state, getattr(traffic, state) + len(batch))
         traffic.failed += bool(row.errors)
         traffic.undecoded += bool(row.undecoded)
@@ -104,45 +105,43 @@ class Throughput(Breakdown[Traffic]):
         )
 
 
-# A latency (ns) that is taken for trouble.
-LONG_POLL: Final = 400_000_000
-# Excess (ns) that is not nothing.
-FELT: Final = 100_000_000
-# Percent of the latency.
-MOSTLY_WAIT: Final = 80
+# A remark is about APIs whose p95 looks slow, but is mostly long-poll wait, with little excess.
+SLOW_NS: Final = 400_000_000
+NOTICEABLE_EXCESS_NS: Final = 100_000_000
+MOSTLY_WAIT_PERCENT: Final = 80
 POINTS: Final = get_args(Point)
 
 
 class LatencyTimes(Measures):
-    """Of answered exchanges, in nanoseconds."""
+    """Times of the answered exchanges of one key, in nanoseconds."""
 
     latency: Histogram = whole(Histogram)
     beyond_wait: Histogram = whole(Histogram)
     wait: int = total()
     waited: int = total()
-    """Exchanges with a wait."""
+    """Number of exchanges with a wait that the client requested."""
     request_transfer: Histogram = whole(Histogram)
     server: Histogram = whole(Histogram)
-    """Without the wait."""
+    """Time of the broker, without the wait."""
     response_transfer: Histogram = whole(Histogram)
     rtt: Histogram = whole(Histogram)
     """From the capture point to the broker."""
     handshake: Histogram = whole(Histogram)
-    """Round trip between both ends, once for each exchange: how far away the broker is."""
+    """Round trip between client and broker, once for each exchange."""
     broker_request_queue: Histogram = whole(Histogram)
     broker_local: Histogram = whole(Histogram)
     broker_remote: Histogram = whole(Histogram)
     broker_response_queue: Histogram = whole(Histogram)
     broker_send: Histogram = whole(Histogram)
-    """Stages inside the broker, as its request log tells them."""
+    """Stages inside the broker, from its request log."""
     points: int = bits()
-    """Places of `POINTS` where packets were captured."""
+    """Bit n: packets were captured at `POINTS[n]`."""
     slowest: tuple[int, int] | None = most()
     """(excess, minus the number of the exchange)"""
 
     @property
     def capture_points(self) -> list[Point]:
-        return [point for at, point in enumerate(POINTS) if self.points >> at & 1]
+        return [point for bit, point in enumerate(POINTS) if self.points >> bit & 1]
 
 
 _SHOWN: Final = tuple(f"{stage}_{part}" for stage in STAGES[:3] for part in ("p50", "p95"))
@@ -162,15 +161,17 @@ _BROKER_COLUMNS: Final[tuple[Column, ...]] = tuple(
 
 
 def latency_columns(lines: Iterable[Line], columns: Iterable[Column]) -> tuple[Column, ...]:
-    """Return the columns for people: the stages inside the broker where its log told them, else
-    those that packets tell."""
+    """Return the columns for people: with a request log the stages inside the broker, otherwise the
+    stages that packets show."""
     if all(line[f"{BROKER_STAGES[0]}_p50"] is None for line in lines):
         return tuple(columns)
-    packets = {each.name for each in _STAGE_COLUMNS}
-    stages = {each.name for each in _BROKER_COLUMNS if not each.name.endswith("_max")}
+    of_packets = {column.name for column in _STAGE_COLUMNS}
+    of_broker = {column.name for column in _BROKER_COLUMNS if not column.name.endswith("_max")}
     return tuple(
-        each._replace(wide=(each.wide or each.name in packets) and each.name not in stages)
-        for each in columns
+        column._replace(
+            wide=(column.wide or column.name in of_packets) and column.name not in of_broker
+        )
+        for column in columns
     )
 
 
@@ -232,13 +233,9 @@ class Latency(Breakdown[LatencyTimes]):
             **times.beyond_wait.summary("excess_"),
             **{
                 name: value
-                for stage in STAGES
-                for name, value in getattr(times, stage).summary(f"{stage}_").items()
-            },
-            **{
-                name: value
-                for stage in BROKER_STAGES
-                for name, value in getattr(times, stage).summary(f"{stage}_", (50, 95)).items()
+                for stages, percents in ((STAGES, (50, 95, 99)), (BROKER_STAGES, (50, 95)))
+                for stage in stages
+                for name, value in getattr(times, stage).summary(f"{stage}_", percents).items()
             },
             "handshake_p50": times.handshake.percentile(0.5),
             "capture_points": times.capture_points,
@@ -246,32 +243,32 @@ class Latency(Breakdown[LatencyTimes]):
         }
 
     def remarks(self) -> list[str]:
-        """Return a sentence for each API whose latency looks high and is a requested wait."""
-        found = []
+        """Return a sentence for each API whose high latency is a wait that clients requested."""
+        remarks = []
         for key, times in self.grouped(("api",)):
             p95, excess = times.latency.percentile(0.95), times.beyond_wait.percentile(0.95)
-            if p95 is None or excess is None or p95 < LONG_POLL or excess >= FELT:
+            if p95 is None or excess is None or p95 < SLOW_NS or excess >= NOTICEABLE_EXCESS_NS:
                 continue
-            if 100 * times.wait >= MOSTLY_WAIT * times.latency.total:
-                found.append(
+            if 100 * times.wait >= MOSTLY_WAIT_PERCENT * times.latency.total:
+                remarks.append(
                     f"{key['api']} takes {duration(p95)} at the 95th percentile, nearly all of "
                     f"it long-poll wait: the excess is {duration(excess)}"
                 )
-        return found
+        return remarks
 
 
 class SizeCounts(Measures):
-    """Bytes."""
+    """Sizes of the messages or batches of one key, in bytes."""
 
     bytes: Histogram = whole(Histogram)
     records: Histogram = whole(Histogram)
-    """Per batch."""
+    """Records of a batch."""
     largest: tuple[int, int] | None = most()
     """(bytes, minus the number of the exchange)"""
 
 
 class SizesOf(Breakdown[SizeCounts]):
-    """Sizes of requests and answers by API, of batches by topic, and of all of them by client."""
+    """Sizes of requests and responses by API, of batches by topic, and of all by client."""
 
     NAME = "sizes"
     VERSION = 2
@@ -287,11 +284,11 @@ class SizesOf(Breakdown[SizeCounts]):
 
     def add(self, batch: ExchangeBatch) -> None:
         row, (_, host) = batch.row, batch.client
-        for what, known, sizes in (
+        for what, size, sizes in (
             ("request", row.request_bytes, batch.request_bytes),
             ("response", row.response_bytes, batch.response_bytes),
         ):
-            if known is not None:
+            if size is not None:
                 self._count((what, row.api, row.client_id, host, None), sizes, batch.numbers)
         for (topic, _, _), parts in batch.parts.items():
             if parts.counts:

@@ -1,12 +1,12 @@
-"""What differs between two exchanges, field by field, as `diff` prints it and the UI shows it."""
+"""Compares two exchanges field by field, for `diff` and the terminal UI."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, Final
 
 from kafkascope.analyzer.model import Exchange, Request, Response
-from kafkascope.analyzer.transform.diff import Decode, differences
+from kafkascope.analyzer.transform.diff import Decode, ValuePath, differences
 from kafkascope.dissectors.codec.tree import Node, annotate
 from kafkascope.dissectors.embedded.internal import is_internal
 from kafkascope.dissectors.embedded.masking import has_secrets
@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     from kafkascope.schemas.model import Value
 
 
-# Bytes of a field that a line shows.
-OCTETS: Final = 16
+# Of a field.
+MAX_SHOWN_BYTES: Final = 16
 
 
 def compared(
@@ -30,11 +30,12 @@ def compared(
     show_hex: bool,
     decode: Decode | None = None,
 ) -> Iterator[dict[str, Any]]:
-    """What differs, the head first. `decode`: for keys and values of records."""
+    """Yield the differences as objects with `side`, `path`, `left`, and `right`, those of the
+    headers first. `decode`: compares keys and values of records by their schemas."""
     for name in ("api", "api_version", "client_id", "state", "correlation_id"):
-        one, two = getattr(a, name), getattr(b, name)
-        if one != two and (strict or name != "correlation_id"):
-            yield {"side": "exchange", "path": name, "left": one, "right": two}
+        left, right = getattr(a, name), getattr(b, name)
+        if left != right and (strict or name != "correlation_id"):
+            yield {"side": "exchange", "path": name, "left": left, "right": right}
     if a.api_key != b.api_key:
         return
     for side in sides:
@@ -50,60 +51,60 @@ def _messages(
     decode: Decode | None,
 ) -> Iterator[dict[str, Any]]:
     if a is None or b is None or a.decoded is None or b.decoded is None:
-        words = tuple(
+        left, right = (
             "none" if each is None else "undecoded" if each.decoded is None else "decoded"
             for each in (a, b)
         )
-        if words[0] != words[1]:
-            yield {"side": side, "path": "", "left": words[0], "right": words[1]}
+        if left != right:
+            yield {"side": side, "path": "", "left": left, "right": right}
         return
-    one, two = a.decoded, b.decoded
-    bodies = masked_body(one.layout, one.body), masked_body(two.layout, two.body)
-    spans: tuple[Any, Any] = (None, None)
+    layouts = a.decoded.layout, b.decoded.layout
+    bodies = masked_body(layouts[0], a.decoded.body), masked_body(layouts[1], b.decoded.body)
     if show_hex:
-        spans = _octets_of(a), _octets_of(b)
-    found = differences(one.layout, bodies[0], two.layout, bodies[1], strict=strict, decode=decode)
-    for each in found:
+        left_bytes, right_bytes = _bytes_by_path(a), _bytes_by_path(b)
+    for each in differences(
+        layouts[0], bodies[0], layouts[1], bodies[1], strict=strict, decode=decode
+    ):
         line = {"side": side, "path": each.path, "left": each.left, "right": each.right}
         if show_hex and "records[" not in each.path:
-            line["left_bytes"] = spans[0](each.left_place)
-            line["right_bytes"] = spans[1](each.right_place)
+            line["left_bytes"] = left_bytes(each.left_place)
+            line["right_bytes"] = right_bytes(each.right_place)
         yield line
 
 
-def _octets_of(message: Request | Response) -> Any:
-    """place -> the bytes of that field as text; empty when it is not there."""
+def _bytes_by_path(message: Request | Response) -> Callable[[ValuePath], str]:
+    """Return a function that shows the offsets and bytes of a field; "" for a missing field, and in
+    messages with secrets."""
     decoded, payload = message.decoded, message.frame.payload
     assert decoded is not None
     if has_secrets(decoded.layout):
-        return lambda place: ""
+        return lambda path: ""
     root = annotate(decoded.layout, payload, decoded.body_at)
-    named: dict[int, dict[str, Node]] = {}
-    """Children by name, of the nodes that were asked for: arrays may be long."""
+    by_name: dict[int, dict[str, Node]] = {}
+    """Children by name, by id of their node: without it each element of an array would be searched
+    for among all."""
 
-    def octets(place: tuple[str | int, ...]) -> str:
-        node: Node | None = root
-        for part in place:
-            assert node is not None
-            children = named.get(id(node))
-            if children is None:
-                children = named[id(node)] = {each.name: each for each in node.children}
-            node = children.get(f"[{part}]" if isinstance(part, int) else part)
-            if node is None:
+    def shown(path: ValuePath) -> str:
+        node = root
+        for part in path:
+            if id(node) not in by_name:
+                by_name[id(node)] = {child.name: child for child in node.children}
+            child = by_name[id(node)].get(f"[{part}]" if isinstance(part, int) else part)
+            if child is None:
                 return ""
-        assert node is not None
+            node = child
         data = payload[node.start : node.end]
-        more = " ..." if len(data) > OCTETS else ""
-        return f"[{node.start}-{max(node.end - 1, node.start)}] {data[:OCTETS].hex(' ')}{more}"
+        text = data[:MAX_SHOWN_BYTES].hex(" ") + " ..." * (len(data) > MAX_SHOWN_BYTES)
+        return f"[{node.start}-{max(node.end - 1, node.start)}] {text}"
 
-    return octets
+    return shown
 
 
 MISSING: Final = object()
 
 
 def decoder(left: Payloads | None, right: Payloads | None) -> Decode | None:
-    """Return what compares decoded keys and values; None where neither side is decoded."""
+    """Return a function that compares decoded keys and values; None if a side has no decoder."""
     if left is None or right is None:
         return None
 
@@ -119,17 +120,19 @@ def decoder(left: Payloads | None, right: Payloads | None) -> Decode | None:
         if one is None or two is None:
             return None
         was, now = (None if each.key is None else str(each.key) for each in (one, two))
-        found: list[tuple[str, Any, Any]] = [] if was == now else [(" schema", was, now)]
-        found += _differences(one.value, two.value, "")
-        return found or None
+        different: list[tuple[str, Any, Any]] = [] if was == now else [(" schema", was, now)]
+        different += _differences(one.value, two.value, "")
+        return different or None
 
     return decode
 
 
 def _decoded(payloads: Payloads, topic: str | None, name: str, record: Record) -> Decoded | None:
-    data = record.key if name == "key" else record.value
-    found = payloads.decode(topic, "key" if name == "key" else "value", data, record.headers)
-    return found if found is not None and found.error is None else None
+    if name == "key":
+        decoded = payloads.decode(topic, "key", record.key, record.headers)
+    else:
+        decoded = payloads.decode(topic, "value", record.value, record.headers)
+    return decoded if decoded is not None and decoded.error is None else None
 
 
 def _differences(one: Value, two: Value, path: str) -> Iterator[tuple[str, Any, Any]]:

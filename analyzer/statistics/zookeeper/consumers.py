@@ -18,7 +18,11 @@ from operator import itemgetter
 from typing import Any, Final, Literal, NamedTuple
 
 from kafkascope.analyzer.merging.tables import by_key
-from kafkascope.analyzer.statistics.delivery.plans import PartitionKey, ranges, round_robin
+from kafkascope.analyzer.statistics.delivery.plans import (
+    PartitionKey,
+    zookeeper_ranges,
+    zookeeper_round_robin,
+)
 from kafkascope.analyzer.statistics.limits import LIMITS, StatisticsLimits
 from kafkascope.analyzer.statistics.model import Line, listed, middle
 from kafkascope.analyzer.statistics.zookeeper.model import ZnodeChange
@@ -204,7 +208,7 @@ def _audited(kept: KeptGroup, wishes: Iterable[Wish], came: Came, until_ns: int)
     members = {member: wanted for member, wanted in there.items() if wanted is not None}
     topics = {topic for wanted in members.values() for topic in wanted}
     known = {topic: kept.partitions[topic] for topic in sorted(topics & kept.partitions.keys())}
-    wanted = ranges(members, known)
+    wanted = zookeeper_ranges(members, known)
     owned = kept.owned(until_ns - 1)
     if len(members) < len(there):
         unknown = "members subscribe by pattern: ownership is not checked"
@@ -221,7 +225,7 @@ def _audited(kept: KeptGroup, wishes: Iterable[Wish], came: Came, until_ns: int)
         unknown = unknown or ("" if misplaced else "owners are anonymized")
     assignor = "" if unknown or misplaced else "range"
     if misplaced and not unknown:
-        dealt = round_robin(members, known)
+        dealt = zookeeper_round_robin(members, known)
         if dealt and all(owned.get(part) == thread for part, thread in dealt.items()):
             assignor, misplaced = "roundrobin", ()
     return OwnerAudit(came, until_ns, len(there), assignor, misplaced, unknown)

@@ -12,7 +12,7 @@ from kafkascope.analyzer.conversation.context import Context
 from kafkascope.analyzer.exchanges.offline import open_capture
 from kafkascope.analyzer.exchanges.rows import row_of
 from kafkascope.analyzer.statistics.cluster.cluster import Cluster
-from kafkascope.analyzer.statistics.delivery.plans import ranges, round_robin
+from kafkascope.analyzer.statistics.delivery.plans import zookeeper_ranges, zookeeper_round_robin
 from kafkascope.analyzer.statistics.exchange_batch import ExchangeBatch
 from kafkascope.analyzer.statistics.limits import LIMITS
 from kafkascope.analyzer.statistics.zookeeper.consumers import TOO_MANY, KeptGroups
@@ -164,7 +164,7 @@ def test_topics_come_and_go() -> None:
 )
 def test_ranges(streams: dict[str, int], partitions: int, expected: list[str]) -> None:
     subscriptions = {member: {"t": count} for member, count in streams.items()}
-    found = ranges(subscriptions, {"t": partitions})
+    found = zookeeper_ranges(subscriptions, {"t": partitions})
     assert [found["t", number] for number in range(partitions)] == expected
 
 
@@ -222,7 +222,8 @@ def test_odd_data_is_survived(data: bytes) -> None:
 
 
 def deals(topics: dict[str, int], members: list[str], streams: int) -> dict[Any, str]:
-    return round_robin({member: dict.fromkeys(topics, streams) for member in members}, topics)
+    subscriptions = {member: dict.fromkeys(topics, streams) for member in members}
+    return zookeeper_round_robin(subscriptions, topics)
 
 
 def test_the_other_assignor_deals_partitions_in_the_order_of_their_hashes() -> None:
@@ -231,8 +232,8 @@ def test_the_other_assignor_deals_partitions_in_the_order_of_their_hashes() -> N
     assert list(found.values()) == ["g_a-0", "g_b-0", "g_a-0", "g_b-0", "g_a-0"]
     assert list(found) == sorted(found, key=lambda part: java_hash(f"[{part[0]},{part[1]}]"))
     # It refuses members that are not alike.
-    assert round_robin({"a": {"t": 1}, "b": {"t": 2}}, {"t": 2}) == {}
-    assert round_robin({"a": {"t": 1}, "b": {"u": 1}}, {"t": 2, "u": 1}) == {}
+    assert zookeeper_round_robin({"a": {"t": 1}, "b": {"t": 2}}, {"t": 2}) == {}
+    assert zookeeper_round_robin({"a": {"t": 1}, "b": {"u": 1}}, {"t": 2, "u": 1}) == {}
 
 
 def java_hash(text: str) -> int:
