@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from kafkascope.analyzer.commands.tls_keys import WAYS
+from kafkascope.analyzer.commands.tls_keys import METHODS
 
 TARGET = Path(__file__).parent / "tls.md"
 BEGIN, END = "<!-- clients: printed by docs/print_tls.py -->\n", "<!-- end of clients -->\n"
@@ -13,11 +13,12 @@ BEGIN, END = "<!-- clients: printed by docs/print_tls.py -->\n", "<!-- end of cl
 def table() -> str:
     """A kind of client a line, and what to type below."""
     lines = ["| `tls-keys` | client | works | does not work | tested |", "|---|---|---|---|---|"]
-    for way in WAYS:
-        lines.append(f"| {way.word} | {way.who} | {way.works} | {way.lacks} | {way.tried} |")
+    for method in METHODS:
+        cells = (method.name, method.clients, method.works, method.fails, method.tested)
+        lines.append(f"| {' | '.join(cells)} |")
     lines += ["", "What to type, or to write into the program:", ""]
-    for way in WAYS:
-        lines += [f"    # {way.word}", *(f"    {line}" for line in way.do), ""]
+    for method in METHODS:
+        lines += [f"    # {method.name}", *(f"    {line}" for line in method.steps), ""]
     return "\n".join(lines)
 
 

@@ -1,4 +1,4 @@
-"""`kafkascope clients`: who is there, with which library and versions, and what breaks where."""
+"""`kafkascope clients`: clients with their libraries, API versions, outcomes, and upgrade risks."""
 
 from __future__ import annotations
 
@@ -25,8 +25,10 @@ from kafkascope.analyzer.render.layout import Priority
 from kafkascope.analyzer.statistics.clients import Clients
 from kafkascope.captures.model import Resolved
 
-LIFE: Final = Priority(("outcome", "failed", "breaks_at", "software"), ("worst_finding",))
-UPGRADE: Final = Priority(("verdict", "breaks_at", "software"), ("why",))
+OUTCOME_PRIORITY: Final = Priority(
+    ("outcome", "failed", "breaks_at", "software"), ("worst_finding",)
+)
+VERDICT_PRIORITY: Final = Priority(("verdict", "breaks_at", "software"), ("why",))
 VERSIONS: Final = CommandTable(
     *("versions", "client-api/1", Clients.API_COLUMNS),
     Priority(("api", "versions", "offered", "refused")),
@@ -64,32 +66,35 @@ def clients(
     if apis and release is not None:
         raise click.UsageError("--apis and --for print different tables: choose one")
     with Reading(options) as reading:
-        chosen = "" if reading.stored is None else reading.stored.filter
+        # Outcomes need all exchanges; tables of a selection, and -c, do not have them.
+        stored_filter = "" if reading.stored is None else reading.stored.filter
         payloads = None if reading.stored is not None else reading.payloads
-        findings = None if apis or options.count or chosen else Findings(payloads=payloads)
+        findings = None if apis or options.count or stored_filter else Findings(payloads=payloads)
         selects = bool(options.filter_text or options.begin or options.end)
         if findings is None or selects:
-            found = Clients()
-            count(reading, found, hosts=hosts, whole=findings)
+            counted = Clients()
+            count(reading, counted, hosts=hosts, whole=findings)
         else:
-            found = findings.base.clients
+            counted = findings.base.clients
             count(reading, findings, watch=True, hosts=hosts)
         with Output(options) as output:
             if apis:
-                table = VERSIONS._replace(lines=found.apis())
+                table = VERSIONS._replace(lines=counted.apis())
             else:
                 extra = (BREAKS,) if release is None else VERDICT
-                ends = {} if findings is None else outcomes(findings, reading.capture.context.names)
-                if findings is not None and selects:
-                    ends = of_selection(found, ends, findings.base.clients)
+                ends = {}
+                if findings is not None:
+                    ends = outcomes(findings, reading.capture.context.names)
+                    if selects:
+                        ends = of_selection(counted, ends, findings.base.clients)
                 client, *rest = Clients.COLUMNS
                 columns = (client, *extra, *rest, *OUTCOME)
-                lines = judged(found, release, ends)
-                if options.count or chosen:
-                    reason = f"only exchanges that match -Y {chosen!r} were counted"
+                lines = judged(counted, release, ends)
+                if options.count or stored_filter:
+                    reason = f"only exchanges that match -Y {stored_filter!r} were counted"
                     reason = "-c stops before the end" if options.count else reason
                     lines = [{**line, "outcome_reason": f"unknown: {reason}"} for line in lines]
-                priority = LIFE if release is None else UPGRADE
+                priority = OUTCOME_PRIORITY if release is None else VERDICT_PRIORITY
                 table = CommandTable("clients", "client/1", columns, priority, lines)
             print_lines(table, output, reading)
         return reading.finish()

@@ -96,7 +96,7 @@ def cluster(options: ReadOptions, only: str | None, hosts: tuple[Resolved, ...])
         )
         several = len(zk.stories()) > 1
         tables = [
-            _by_ensemble(table, several)._replace(lines=table_lines)
+            _with_ensemble(table, several)._replace(lines=table_lines)
             for table, table_lines in zip(CLUSTER, lines, strict=True)
         ]
         if only is None and not any(lines):
@@ -108,8 +108,8 @@ def cluster(options: ReadOptions, only: str | None, hosts: tuple[Resolved, ...])
         return reading.finish()
 
 
-def _by_ensemble(table: CommandTable, several: bool) -> CommandTable:
-    """Return a table with a column of ZooKeeper ensembles, where there are several."""
+def _with_ensemble(table: CommandTable, several: bool) -> CommandTable:
+    """Return the table with a column of ZooKeeper ensembles, if there are several."""
     return table._replace(columns=shown(table.columns, "ensemble")) if several else table
 
 
@@ -139,7 +139,8 @@ def zookeeper(options: ReadOptions, only: str | None, under: str) -> int:
     with Reading(options) as reading:
         zk = ZooKeeper()
         count(reading, zk)
-        makers: tuple[Callable[[], list[Line]], ...] = (
+        # In the order of `ZOOKEEPER`; only the tables that are printed are computed.
+        lines_of: tuple[Callable[[], list[Line]], ...] = (
             zk.session_lines,
             zk.elections,
             zk.rows,
@@ -147,16 +148,17 @@ def zookeeper(options: ReadOptions, only: str | None, under: str) -> int:
             zk.slowest,
         )
         stories, tables = zk.stories(), []
-        for table, make in zip(ZOOKEEPER, makers, strict=True):
+        for table, make in zip(ZOOKEEPER, lines_of, strict=True):
             name = table.name
             shows = only == name or (only is None and name != "history")
-            lines, of = make() if shows else [], ""
+            lines: list[Line] = make() if shows else []
+            of = ""
             if under and name in ("nodes", "history"):
                 lines = [line for line in lines if is_below(line["path"], under)]
                 of = f" at or below {safe(under)}"
             if name == "slow" and only is None:
                 lines = lines[: LIMITS.slow_requests]
-            tables.append(_by_ensemble(table, len(stories) > 1)._replace(lines=lines, of=of))
+            tables.append(_with_ensemble(table, len(stories) > 1)._replace(lines=lines, of=of))
         if only is None and not any(table.lines for table in tables):
             reading.lacks("ZooKeeper traffic")
         with Output(options) as output:
@@ -176,7 +178,6 @@ def _summary(zk: ZooKeeper, stories: list[TreeStory]) -> Iterator[str]:
         plural(sum(story.size for story in stories), "node"),
     )
     yield ", ".join(words)
-    doubt = " (it may be the same as another one: they share no znode)"
     for story in stories if len(stories) > 1 else ():
-        nodes = plural(story.size, "node")
-        yield safe(f"ensemble {story.name}: {nodes}{doubt if story.doubtful else ''}")
+        doubt = " (it may be the same as another one: they share no znode)" * story.doubtful
+        yield safe(f"ensemble {story.name}: {plural(story.size, 'node')}{doubt}")

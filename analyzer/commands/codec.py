@@ -1,5 +1,4 @@
-"""`kafkascope decode` and `encode`: bytes of one message to JSON and back, for anyone with a hex
-dump."""
+"""`kafkascope decode` and `encode`: bytes of one message to JSON, and back."""
 
 from __future__ import annotations
 
@@ -33,15 +32,15 @@ from kafkascope.dissectors import registry
 from kafkascope.dissectors.codec.jsonform import dumps, dumps_indented
 
 BATCHES: Final = {"recordbatch": (2,), "messageset": (0, 1)}
-"""Names of the contents of a records field, and their magics."""
+"""Magics by the name of what a records field contains."""
 NO_VERSION: Final = "NAME and VERSION are missing: write, for example, Fetch 12 --request"
-# Bytes read at once of a batch; a pipe gives what it has.
-READ: Final = 1 << 20
+# The most that one read takes from the stdin of --batch. A pipe returns what it has.
+READ_BYTES: Final = 1 << 20
 
 
 def read_input(text: str | None, noun: str, most: int = LIMITS.message_bytes) -> bytes:
-    """Return the argument itself, the content of the file that it names, or stdin (`-`, or no
-    argument); `noun`: the argument's name in errors."""
+    """Return the content of the file that an argument names, or else the argument itself; stdin for
+    `-` and without an argument. `noun`: the name of the argument in errors."""
     data = _read(text, noun, most + 1)
     if len(data) > most:
         raise click.UsageError(f"{noun} is larger than the limit of {most:,} bytes")
@@ -55,10 +54,10 @@ def _read(text: str | None, noun: str, most: int) -> bytes:
         return sys.stdin.buffer.read(most)
     try:
         path = Path(text)
-        named = path.is_file() or path.is_dir()
+        is_path = path.is_file() or path.is_dir()
     except (OSError, ValueError):
-        named = False  # too long for a path: it is the content
-    if named:
+        is_path = False  # too long for a path
+    if is_path:
         with path.open("rb") as file:
             return file.read(most)
     return text.encode("utf-8", "surrogateescape")
@@ -67,40 +66,39 @@ def _read(text: str | None, noun: str, most: int) -> bytes:
 def serve(
     answer: Callable[[bytes], bytes], source: int, sink: int, limits: BodyLimits = BODY_LIMITS
 ) -> None:
-    """Answer every line that comes from one file descriptor on the other, until the end of input:
-    as soon as no more waits, so that a peer may ask one by one or send everything at once."""
-    for lines in waiting_lines(source, limits):
+    """Answer each line of the file descriptor `source` on `sink`, until the end of input. What one
+    read brings is answered at once, so that a peer may wait for each answer, or send all lines
+    first."""
+    for lines in available_lines(source, limits):
         answers = b"".join([answer(line) + b"\n" for line in lines if line.strip()])
         view = memoryview(json_for_log(answers))
         while view:
             view = view[os.write(sink, view) :]
 
 
-def waiting_lines(source: int, limits: BodyLimits) -> Iterator[list[bytes]]:
-    """All whole lines that a read brought; at the end of input what is left counts as one. Of a
-    line that is too long a bit more is kept than is allowed."""
-    rest: list[bytes] = []
-    held = 0
-    while data := os.read(source, READ):
-        if b"\n" not in data:
-            if held <= limits.json_bytes:
-                rest.append(data)
-                held += len(data)
-            continue
-        rest.append(data)
-        *lines, last = b"".join(rest).split(b"\n")
-        rest, held = [last], len(last)
-        yield lines
-    yield [b"".join(rest)]
+def available_lines(source: int, limits: BodyLimits) -> Iterator[list[bytes]]:
+    """Yield the whole lines that each read completes; the end of input completes the last one. Of a
+    line beyond the limit little more is kept, enough for `answer` to refuse it."""
+    pieces: list[bytes] = []
+    size = 0
+    while data := os.read(source, READ_BYTES):
+        if b"\n" in data:
+            *lines, rest = b"".join((*pieces, data)).split(b"\n")
+            pieces, size = [rest], len(rest)
+            yield lines
+        elif size <= limits.json_bytes:
+            pieces.append(data)
+            size += len(data)
+    yield [b"".join(pieces)]
 
 
 def message_option(text: str) -> Callable[[Function], Function]:
-    """Declare --request and --response; `text` has the side in the place of {}."""
+    """Declare --request and --response; `text`: their help, with {} for the side."""
     return flags("side", {side: text.format(side) for side in ("request", "response")})
 
 
 def message_names() -> Iterator[str]:
-    """Yield what NAME may be: APIs, then messages."""
+    """Yield the values of NAME: APIs, then messages."""
     yield from registry.api_names()
     yield from registry.message_names()
 
@@ -207,7 +205,7 @@ def decode(
 
 
 def octets_of(data: str | None) -> bytes:
-    """Return the bytes of DATA; a usage error shows where reading stopped, and the forms."""
+    """Return the bytes of DATA; the usage error shows where reading stopped, and all forms."""
     try:
         return pasted(read_input(data, "DATA"))
     except PasteError as error:
@@ -237,16 +235,17 @@ def _decode_batches(
             say(f"the batch at byte {batch.at} is cut after {batch.size} bytes")
             code = 4
             continue
-        opened, right = open_batch(raw, batch), crc_ok(raw, batch)
+        opened, checksum_ok = open_batch(raw, batch), crc_ok(raw, batch)
         other = "RecordBatch" if batch.magic == 2 else "MessageSet"
         problems = {
             f" has magic {batch.magic}: it is a {other}": batch.magic not in magics,
-            " has a wrong checksum": not right,
+            " has a wrong checksum": not checksum_ok,
             f": {opened.error and opened.error.reason}": opened.error is not None,
         }
-        for text in (text for text, present in problems.items() if present):
-            say(f"the batch at byte {batch.at}{text}")
-            code = 4
+        for problem, present in problems.items():
+            if present:
+                say(f"the batch at byte {batch.at}{problem}")
+                code = 4
         if not tree:
             records = [
                 {
@@ -255,7 +254,7 @@ def _decode_batches(
                 }
                 for record in opened.records
             ]
-            header = {"codec": batch.codec_name, "crc_ok": right, **batch._asdict()}
+            header = {"codec": batch.codec_name, "crc_ok": checksum_ok, **batch._asdict()}
             print_json({**header, "records": records}, pretty)
     return code
 

@@ -1,4 +1,4 @@
-"""`kafkascope cut`: part of a capture as a capture, of a request log as a log."""
+"""`kafkascope cut`: writes part of a capture as a capture, part of a request log as a log."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ from kafkascope.private import PrivateFile
 if TYPE_CHECKING:
     from kafkascope.analyzer.transform.cut_originals import Originals
 
-NO_CHOICE: Final = (
+DECRYPTED: Final = (
     "the selected exchanges were decrypted: add --decrypt to write plaintext, or --secrets to"
     " write the encrypted packets with their secrets"
 )
@@ -101,7 +101,7 @@ def cut(
     if known is None and fields_of(bind(options.filter_text)) & MARKS:
         raise click.UsageError("nothing is marked: mark exchanges in `kafkascope open` first")
     comments = known.comments if known is not None and not anonymize else {}
-    telling = None
+    result_comments = None
     with Reading(options, spool=True, known=known) as reading:
         if _reads_logs(reading):
             given = {"decrypt": decrypt, "secrets": secrets, "comments": commented, "mss": mss}
@@ -110,8 +110,8 @@ def cut(
         if commented:
             from kafkascope.analyzer.checks.comments import Comments
 
-            telling = Comments(Evidence(findings_of(options)), comments)
-            comments = telling.texts
+            result_comments = Comments(Evidence(findings_of(options)), comments)
+            comments = result_comments.texts
         capture = reading.capture
         cutting: Cutting | Originals
         if secrets:
@@ -127,11 +127,11 @@ def cut(
         try:
             for row, exchange in reading.rows():
                 if exchange.connection.decrypted and not (decrypt or secrets):
-                    raise click.UsageError(NO_CHOICE)
-                if telling is not None:
-                    telling.add(row, exchange)
+                    raise click.UsageError(DECRYPTED)
+                if result_comments is not None:
+                    result_comments.add(row, exchange)
                 cutting.add(exchange)
-                del exchange  # its bodies may be large, and are read again below
+                del exchange  # frees its bodies, which `write` reads again
         except KeyboardInterrupt:
             reading.code = INTERRUPTED
         choice = Choice(reading.bound_filter, cutting.clients, *reading.span())
@@ -153,14 +153,14 @@ def cut(
 
 
 def _reads_logs(reading: Reading) -> bool:
-    """Return whether the inputs are request logs; a usage error for logs beside captures."""
+    """Return whether the inputs are request logs; a usage error for logs among captures."""
     source = reading.capture.source
-    texts = source.text_inputs()
-    if 0 < len(texts) < len(source.names):
+    logs = source.text_inputs()
+    if 0 < len(logs) < len(source.names):
         raise click.UsageError(
             "the inputs are captures and request logs: cut them one after the other"
         )
-    return bool(texts)
+    return bool(logs)
 
 
 def _refuse_with_logs(options: dict[str, object]) -> None:
@@ -187,8 +187,8 @@ def _cut_lines(reading: Reading, path: Path, anonymize: bool) -> int:
         lines.write(file, reading.capture.source.read)
     if not reading.options.quiet:
         say(f"{plural(lines.written, 'line')} written to {path}")
-        remark = (lines.left_out, "{} left out: not understood", "line")
-        for text in (*counted([remark]), *redaction.names.remarks):
+        not_understood = (lines.left_out, "{} left out: not understood", "line")
+        for text in (*counted([not_understood]), *redaction.names.remarks):
             say(text)
     return reading.finish(tls=False)
 

@@ -1,7 +1,8 @@
-"""The help of commands: their own options first, in sections; shared ones behind a summary.
+"""Options, commands and groups of commands, whose help has sections.
 
-`--help` names shared options section by section, `--help-all` explains them. An option's section
-and whether it is shared are declared with the option.
+`--help` explains the options of the command itself, and only names those that it shares with other
+commands; `--help-all` explains both. The declaration of an option has its section, and whether it
+is shared.
 """
 
 from __future__ import annotations
@@ -19,10 +20,10 @@ from kafkascope.analyzer.text import packed
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 OPTIONS: Final = "Options"
-"""The section of options that name none."""
+"""The default section."""
 ALL: Final = "kafkascope.help_all"
 SHARED: Final = "Shared options (--help-all explains them)"
-HABITS: Final = {
+TSHARK_OPTIONS: Final = {
     "-r": "name files without an option: kafkascope ls FILE",
     "-i": "to capture: kafkascope -i IFACE, or kafkascope capture -i IFACE -w FILE",
     "-w": "to write packets: kafkascope cut INPUT -o FILE",
@@ -30,13 +31,13 @@ HABITS: Final = {
     "-x": "to print bytes: kafkascope show INPUT NUMBER --hex",
     "-z": "for statistics: kafkascope stats",
 }
-"""Options of tshark that a command lacks, and what to type instead."""
-EXTRA: Final = re.compile(r"  \[([^\[\]]+)\]\Z")
+"""What to type instead of options of tshark that a command lacks."""
+CLICK_EXTRA: Final = re.compile(r"  \[([^\[\]]+)\]\Z")
 """What click appends to a help text: the default, a range, "required"."""
 
 
 class Option(click.Option):
-    """An option with a section of the help. A shared one means the same in every command."""
+    """An option with a section. A shared one means the same in every command that has it."""
 
     def __init__(
         self, *names: Any, section: str = OPTIONS, shared: bool = False, **settings: Any
@@ -46,12 +47,9 @@ class Option(click.Option):
         self.shared = shared
 
     def get_help_record(self, ctx: click.Context) -> tuple[str, str] | None:
-        """Return names and text, with "(default: X)" as the text's end."""
+        """Return names and text; "(default: X)" ends the text."""
         record = super().get_help_record(ctx)
-        if record is None:
-            return None
-        names, text = record
-        return names, EXTRA.sub(_readable, text)
+        return record and (record[0], CLICK_EXTRA.sub(_only_default, record[1]))
 
     def summary(self) -> str:
         """Return the shortest name with its value."""
@@ -59,21 +57,21 @@ class Option(click.Option):
         return name if self.is_flag or not self.metavar else f"{name} {self.metavar}"
 
     def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
-        """Return the values that begin so; a shell knows those of FILE and DIR."""
-        found = super().shell_complete(ctx, incomplete)
+        """Return the values that begin with the text; the shell itself completes FILE and DIR."""
+        values = super().shell_complete(ctx, incomplete)
         kind = {"FILE": "file", "DIR": "dir"}.get(self.metavar or "")
-        return [CompletionItem(incomplete, kind)] if kind and not found else found
+        return [CompletionItem(incomplete, kind)] if kind and not values else values
 
 
 def complete_files(
     ctx: click.Context, parameter: click.Parameter, incomplete: str
 ) -> list[CompletionItem]:
-    """Complete an argument by names of files: click itself does for `click.Path` alone."""
+    """Complete an argument by names of files, as click does only for `click.Path`."""
     return [CompletionItem(incomplete, "file")]
 
 
 def complete_from(values: Callable[[], Iterable[str]]) -> Callable[..., list[str]]:
-    """Return what completes a value, or the last one between commas, by those of a list."""
+    """Return the completion of a value, or of the last one of a comma-separated list."""
 
     def complete(ctx: click.Context, parameter: click.Parameter, incomplete: str) -> list[str]:
         front, comma, last = incomplete.rpartition(",")
@@ -93,20 +91,20 @@ def complete_interfaces(
     return [name for name in names if name.startswith(incomplete)]
 
 
-def _readable(extra: re.Match[str]) -> str:
-    # A range such as 1<=x<=64 is said by the error that refuses other numbers.
+def _only_default(extra: re.Match[str]) -> str:
+    # The error that refuses other numbers shows a range such as 1<=x<=64.
     parts = [part for part in extra[1].split("; ") if part.startswith("default: ")]
     return "".join(f" ({part})" for part in parts)
 
 
 def option(*names: str, **settings: Any) -> Callable[[Function], Function]:
-    """Declare an option; `section` and `shared` are those of `Option`."""
+    """Declare an `Option`."""
     return click.option(*names, cls=Option, **settings)
 
 
 def setting(names: str, metavar: str, text: str, **settings: Any) -> Callable[[Function], Function]:
-    """Declare an option by its names, what stands for its value (nothing: a flag), and its help,
-    which also says a default that means something, and that it may be repeated."""
+    """Declare an option by its names, the placeholder of its value ("": a flag), and its help. The
+    help ends with the default, and with "repeatable"."""
     settings.setdefault("show_default", bool(settings.get("default")))
     text += "; repeatable" * settings.get("multiple", False)
     kind = {"metavar": metavar} if metavar else {"is_flag": True}
@@ -116,12 +114,12 @@ def setting(names: str, metavar: str, text: str, **settings: Any) -> Callable[[F
 def flags(
     destination: str, helps: dict[str, str], **settings: Any
 ) -> Callable[[Function], Function]:
-    """Declare flags that set one parameter to their own names."""
+    """Declare flags, each of which sets the parameter `destination` to its own name."""
 
     def declare(function: Function) -> Function:
         for name, text in reversed(helps.items()):
-            one = option(f"--{name}", destination, flag_value=name, help=text, **settings)
-            function = one(function)
+            flag = option(f"--{name}", destination, flag_value=name, help=text, **settings)
+            function = flag(function)
         return function
 
     return declare
@@ -131,8 +129,8 @@ def flags(
 def refusing(
     *errors: type[Exception], option: str | None = None, text: str | None = None
 ) -> Iterator[None]:
-    """Make such errors errors of an option's value, or of the one whose callback this is. `text`:
-    the value, where the error does not name it."""
+    """Turn errors of these types into usage errors about `option`; None: the option whose callback
+    runs. `text`: the value, if the error does not name it."""
     try:
         yield
     except errors as error:
@@ -159,15 +157,15 @@ HELP_ALL: Final = Option(
 
 
 class _Context(click.Context):
-    """A context whose command may have no name: the default one of a group."""
+    """A context that allows for a command without a name: the default command of a group."""
 
     @property
     def command_path(self) -> str:
         return super().command_path.rstrip()
 
 
-class _Worded(click.Command):
-    """A command whose `--help` has words as other options have them."""
+class _BaseCommand(click.Command):
+    """What commands and groups have in common."""
 
     context_class = _Context
 
@@ -178,19 +176,19 @@ class _Worded(click.Command):
         return option
 
 
-class Command(_Worded):
-    """A command whose help has sections. `also`: what may follow its input, in the usage line."""
+class Command(_BaseCommand):
+    """A command whose help has sections. `also`: arguments after the inputs, in the usage line."""
 
     def __init__(self, *args: Any, also: str = "", **settings: Any) -> None:
         super().__init__(*args, **settings)
         self.also = also
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Parse the words; the error for an option of tshark says what to type instead."""
+        """Parse the arguments; the error for an option of tshark names the replacement."""
         try:
             return super().parse_args(ctx, args)
         except click.NoSuchOption as error:
-            if (instead := HABITS.get(name := error.option_name)) is None:
+            if (instead := TSHARK_OPTIONS.get(name := error.option_name)) is None:
                 raise
             text = f"{error.message.removesuffix('.')}; {instead}"
             raise click.NoSuchOption(name, text, error.possibilities, ctx) from None
@@ -228,8 +226,8 @@ class Command(_Worded):
 
 
 def has_shared(command: click.Command) -> bool:
-    """Return whether a command has options that are explained by `--help-all` alone."""
-    return any(isinstance(each, Option) and each.shared for each in command.params)
+    """Return whether a command has options that only `--help-all` explains."""
+    return any(isinstance(option, Option) and option.shared for option in command.params)
 
 
 def _summarize(shared: dict[str, list[Option]], formatter: click.HelpFormatter) -> None:
@@ -252,9 +250,9 @@ def command(name: str | None = None, **settings: Any) -> Callable[[Any], Command
     return click.command(name, cls=Command, **settings)
 
 
-class CommandGroup(_Worded, click.Group):
-    """A group of such commands. `default` names the hidden command that runs where the first word
-    is no other command: its options are the group's."""
+class CommandGroup(_BaseCommand, click.Group):
+    """A group of commands. `default`: the hidden command that runs if the first argument names no
+    other command; its options are those of the group."""
 
     command_class = Command
 
@@ -262,13 +260,17 @@ class CommandGroup(_Worded, click.Group):
         super().__init__(*args, **settings)
         self.default = default
 
+    @property
+    def _default(self) -> click.Command | None:
+        return self.commands.get(self.default)
+
     def get_params(self, ctx: click.Context) -> list[click.Parameter]:
         parameters = super().get_params(ctx)
-        meant = self.commands.get(self.default)
-        return [*parameters, HELP_ALL] if meant and has_shared(meant) else parameters
+        shared = self._default is not None and has_shared(self._default)
+        return [*parameters, HELP_ALL] if shared else parameters
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Put the default command before words that begin with no other one."""
+        """Put the default command before arguments that begin with no other command."""
         own = {name for parameter in self.get_params(ctx) for name in parameter.opts}
         if self.default and (not args or args[0] not in {*self.commands, *own}):
             args = [self.default, *args]
@@ -277,7 +279,7 @@ class CommandGroup(_Worded, click.Group):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        """Return the command; the error for an unknown one lists those that exist."""
+        """Return the command; the error for an unknown one lists all."""
         if args and self.get_command(ctx, args[0]) is None:
             commands = self.list_commands(ctx)
             shown = ", ".join(name for name in commands if not self.commands[name].hidden)
@@ -286,15 +288,13 @@ class CommandGroup(_Worded, click.Group):
         return None if name == self.default else name, command, args
 
     def collect_usage_pieces(self, ctx: click.Context) -> list[str]:
-        meant = self.commands.get(self.default)
-        if meant is None:
+        if self._default is None:
             return super().collect_usage_pieces(ctx)
-        return meant.collect_usage_pieces(ctx)
+        return self._default.collect_usage_pieces(ctx)
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         self.format_commands(ctx, formatter)
-        meant = self.commands.get(self.default)
-        if meant is not None:
-            meant.format_options(ctx, formatter)
+        if self._default is not None:
+            self._default.format_options(ctx, formatter)
         else:
             Command.format_options(self, ctx, formatter)  # type: ignore[arg-type]

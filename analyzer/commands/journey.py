@@ -1,4 +1,5 @@
-"""`kafkascope journey`: where a record went, as text, JSON or spans."""
+"""`kafkascope journey`: the way of a record from its producer to its readers, as text, JSON, or
+OpenTelemetry spans."""
 
 from __future__ import annotations
 
@@ -6,7 +7,6 @@ import re
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
-from itertools import chain
 from pathlib import Path
 from typing import Final
 
@@ -30,7 +30,7 @@ from kafkascope.dissectors.codec.jsonform import loads
 from kafkascope.private import PrivateFile
 
 RECORD: Final = re.compile(r"(.+)-(\d{1,10})@(\d{1,19})")
-Place = tuple[str, int, int]
+RecordPosition = tuple[str, int, int]
 """Topic, partition, and offset."""
 
 
@@ -55,7 +55,7 @@ def journey(options: ReadOptions, key: str | None, otlp: str | None) -> int:
       kafkascope journey prod.pcapng -Y 'topic == orders' --otlp orders.json
     """
     encoding = None if otlp is None else _encoding(otlp, options)
-    inputs, named = _split(options.inputs)
+    inputs, named = _inputs_and_records(options.inputs)
     if key is not None:
         chosen = f"record.key == {quoted(key)}"
         both = f"({options.filter_text}) and {chosen}" if options.filter_text else chosen
@@ -68,30 +68,29 @@ def journey(options: ReadOptions, key: str | None, otlp: str | None) -> int:
     if not named:
         if "-" in inputs:
             raise click.UsageError("--key and -Y read the input twice: use a file, not -")
-        named = list(dict.fromkeys(_chosen(options)))
+        named = list(dict.fromkeys(_matching_records(options)))
         most = options.top or (LIMITS.journeys if otlp is None else LIMITS.traced_journeys)
         if len(named) > most and not options.quiet:
             say(f"{plural(len(named) - most, 'more record')} left out; -n shows more")
         named = named[:most]
         options = replace(options, filter_text="", top=None)
-    found = Journeys(only=[(partition, offset) for _, partition, offset in named])
+    counted = Journeys(only=[(partition, offset) for _, partition, offset in named])
     with Reading(options) as reading:
-        count(reading, found)
-        names = reading.capture.context.names
-        joins = Joins(found, names)
+        count(reading, counted)
+        joins = Joins(counted, reading.capture.context.names)
+        journeys = (journey for record in named for journey in joins.journeys(*record))
         if otlp is not None and encoding is not None:
-            ways = [one for place in named for one in joins.journeys(*place)]
-            _write_spans(ways, otlp, encoding, options)
+            _write_spans(list(journeys), otlp, encoding, options)
             return reading.finish()
         with Output(options) as output:
             times = reading.times()
-            for number, one in enumerate(chain.from_iterable(joins.journeys(*p) for p in named)):
+            for index, each in enumerate(journeys):
                 if options.form in ("json", "jsonl"):
-                    output.element({"schema": "journey/1", **as_json(one)})
+                    output.element({"schema": "journey/1", **as_json(each)})
                     continue
-                if number:
+                if index:
                     output.line("")
-                for line in journey_lines(one, times):
+                for line in journey_lines(each, times):
                     output.line(line)
             output.end()
         if not named:
@@ -102,9 +101,9 @@ def journey(options: ReadOptions, key: str | None, otlp: str | None) -> int:
         return reading.finish()
 
 
-def _split(words: tuple[str, ...]) -> tuple[tuple[str, ...], list[Place]]:
-    """Return the inputs, and the records behind the first one."""
-    inputs, named = [words[0]], list[Place]()
+def _inputs_and_records(words: tuple[str, ...]) -> tuple[tuple[str, ...], list[RecordPosition]]:
+    """Split the arguments into inputs and records; the first argument is an input."""
+    inputs, named = [words[0]], list[RecordPosition]()
     for word in words[1:]:
         match = None if word == "-" or Path(word).exists() else RECORD.fullmatch(word)
         if match:
@@ -114,8 +113,8 @@ def _split(words: tuple[str, ...]) -> tuple[tuple[str, ...], list[Place]]:
     return tuple(inputs), named
 
 
-def _chosen(options: ReadOptions) -> Iterator[Place]:
-    """Yield the records that a filter chooses, as far as they have an offset."""
+def _matching_records(options: ReadOptions) -> Iterator[RecordPosition]:
+    """Yield the records that match the filter and have an offset."""
     from kafkascope.analyzer.exchanges.records import Problem, record_lines
 
     problems: list[Problem] = []
@@ -129,11 +128,8 @@ def _chosen(options: ReadOptions) -> Iterator[Place]:
                         yield record["topic"], record["partition"], record["offset"]
 
 
-# --- spans
-
-
 def _encoding(otlp: str, options: ReadOptions) -> str:
-    """Return the encoding for the suffix of a file's name."""
+    """Return the encoding of spans that the suffix of the file stands for."""
     from kafkascope.analyzer.export.otlp import FORMATS
 
     refuse_inputs(otlp, options.inputs)
@@ -145,23 +141,23 @@ def _encoding(otlp: str, options: ReadOptions) -> str:
     return FORMATS[suffix]
 
 
-def _write_spans(found: list[Journey], otlp: str, encoding: str, options: ReadOptions) -> None:
+def _write_spans(journeys: list[Journey], otlp: str, encoding: str, options: ReadOptions) -> None:
     from kafkascope.analyzer.export.journey_spans import spans_of, trace_parent
     from kafkascope.analyzer.export.otlp import encoded
 
-    parents = [trace_parent(one.traceparent or "") for one in found]
-    spans = [s for one, parent in zip(found, parents, strict=True) for s in spans_of(one, parent)]
+    with_parents = [(each, trace_parent(each.traceparent or "")) for each in journeys]
+    spans = [span for each, parent in with_parents for span in spans_of(each, parent)]
     with PrivateFile(Path(otlp)) as file:
         file.write(encoded(spans, encoding))
     if options.quiet:
         return
-    say(f"{plural(len(spans), 'span')} of {plural(len(found), 'record')} in {safe(otlp)}")
-    lacking = Counter(
-        "an unknown producer" if one.produced is None else one.produced.application
-        for one, parent in zip(found, parents, strict=True)
+    say(f"{plural(len(spans), 'span')} of {plural(len(journeys), 'record')} in {safe(otlp)}")
+    untraced = Counter(
+        "an unknown producer" if each.produced is None else each.produced.application
+        for each, parent in with_parents
         if parent is None
     )
-    for application, count_ in lacking.most_common(LIMITS.untraced_producers):
-        say(f"no traceparent: {plural(count_, 'record')} of {safe(application)}")
-    if len(lacking) > LIMITS.untraced_producers:
-        say(f"no traceparent: {plural(len(lacking) - LIMITS.untraced_producers, 'more producer')}")
+    for application, records in untraced.most_common(LIMITS.untraced_producers):
+        say(f"no traceparent: {plural(records, 'record')} of {safe(application)}")
+    if (more := len(untraced) - LIMITS.untraced_producers) > 0:
+        say(f"no traceparent: {plural(more, 'more producer')}")

@@ -25,7 +25,7 @@ from kafkascope.analyzer.terminal import say
 if TYPE_CHECKING:
     from kafkascope.analyzer.reading.connects import Connects, Pair
 
-# Lines that are written at once.
+# Lines that one write joins.
 LINES: Final = 16
 
 
@@ -55,7 +55,7 @@ def ls(options: ReadOptions, connects: bool) -> int:
         columns = columns_of(options.columns, times, terminal_width())
     sorting = None if options.sort is None else _sorting(options.sort, times)
     fields = (
-        ls_lines.field_printer(options.fields, options.field_options) if options.fields else None
+        ls_lines.tshark_fields(options.fields, options.field_options) if options.fields else None
     )
     # Files get names that came late; csv has the columns of `export`.
     saved = options.form == "jsonl" and options.output not in (None, "-")
@@ -77,15 +77,15 @@ def ls(options: ReadOptions, connects: bool) -> int:
             _of_tables((*options.columns, *options.fields, (options.sort or "").strip("+-")))
         reading.rows_suffice = True
         if fields is not None:
-            printing = fields(output)
+            form = fields(output)
         elif options.form == "table":
-            printing = ls_lines.table(columns, times, output, reading, options)
+            form = ls_lines.table(columns, times, output, reading, options)
         elif options.form in ("json", "jsonl") and not options.columns:
-            printing = ls_lines.objects(output)
+            form = ls_lines.objects(output)
         else:
-            printing = ls_lines.plain(columns, options.form, output)
+            form = ls_lines.plain(columns, options.form, output)
         if whole:
-            lines = reading.shaped(printing.of, printing.asked, printing.batch)
+            lines = reading.shaped(form.line_of, form.fields, form.batch)
         else:
             found: Iterable[Pair] = reading.rows()
             if connects:
@@ -96,20 +96,20 @@ def ls(options: ReadOptions, connects: bool) -> int:
                 found = watcher.merged(reading.rows())
             if sorting is not None:
                 found = sorting(found)
-            lines = starmap(printing.of, islice(found, options.top))
+            lines = starmap(form.line_of, islice(found, options.top))
         if not (reading.live or reading.jobs):
-            pieces = iter(lines)  # joined into blocks
-            lines = iter(lambda: b"".join(islice(pieces, LINES)), b"")
-        if printing.always:
-            output.octets(printing.head)
+            single_lines = iter(lines)
+            lines = iter(lambda: b"".join(islice(single_lines, LINES)), b"")
+        if form.head_alone:
+            output.write(form.head)
         index = -1
-        for index, each in enumerate(lines):
-            if not index and not printing.always:
-                output.octets(printing.head)
-            output.elements(each)
+        for index, block in enumerate(lines):
+            if not index and not form.head_alone:
+                output.write(form.head)
+            output.elements(block)
         output.end()
-        if index >= 0 and printing.tail:
-            output.octets(printing.tail)
+        if index >= 0 and form.tail:
+            output.write(form.tail)
         if connects and index < 0:
             reading.lacks("exchanges, nor connection attempts")
         code = reading.finish()
@@ -152,8 +152,8 @@ def _sorting(text: str, times: Times) -> Callable[[Iterable[Pair]], list[Pair]]:
         found = sorted(pairs, key=key)
         if down is None or down == column.downwards:
             return found
-        # Turned round, those without a value stay last.
-        having = [pair for pair in found if key(pair)[0] == 0]
-        return having[::-1] + found[len(having) :]
+        # Pairs without a value stay last in both directions.
+        with_value = [pair for pair in found if key(pair)[0] == 0]
+        return with_value[::-1] + found[len(with_value) :]
 
     return ordered

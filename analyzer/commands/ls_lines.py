@@ -1,4 +1,5 @@
-"""What `ls` prints of an exchange, in each of its forms: bytes that several processes may make."""
+"""Formats exchanges as lines of `ls`, in each of its output formats. Worker processes call these
+functions, too, so they return bytes and print nothing."""
 
 from __future__ import annotations
 
@@ -33,38 +34,39 @@ if TYPE_CHECKING:
     from kafkascope.analyzer.reading.reading import Reading
 
 
-Of: TypeAlias = "Callable[[Row, Exchange | None], bytes]"
+LineOf: TypeAlias = "Callable[[Row, Exchange | None], bytes]"
+BatchLines: TypeAlias = "Callable[[Rows, list[Item]], bytes]"
 
 
-class Printing(NamedTuple):
-    """How exchanges are printed."""
+class LineFormat(NamedTuple):
+    """How exchanges become lines."""
 
-    of: Of
-    asked: Iterable[str] | None = ()
-    """The fields that it takes, other than usual columns; None: one process has to print, as lines
-    depend on others."""
+    line_of: LineOf
+    fields: Iterable[str] | None = ()
+    """The fields that lines have besides the default columns; None: a line depends on the lines
+    before it, so that one process has to format all."""
     head: bytes = b""
-    """The line before all others."""
-    always: bool = False
-    """Whether that is there without other lines, too."""
+    """The first line."""
+    head_alone: bool = False
+    """Whether the first line is written even if no exchange follows."""
     tail: bytes = b""
-    """The line behind all others."""
-    batch: Callable[[Rows, list[Item]], bytes] | None = None
-    """Returns the lines of exchanges as they were read, where that is faster."""
+    """The last line."""
+    batch: BatchLines | None = None
+    """Returns the lines of exchanges as they were read, without an `Exchange` for each."""
 
 
-def objects(output: Output) -> Printing:
-    """Print exchange/1, and objects of connects without a connection."""
+def objects(output: Output) -> LineFormat:
+    """Format exchange/1, and connect/1 of connection attempts that failed."""
     from kafkascope.analyzer.exchanges.row_json import json_of_row
 
-    def of(row: Row, _: Exchange | None) -> bytes:
+    def line_of(row: Row, _: Exchange | None) -> bytes:
         if row.number:
-            return output.element_of(json_of_row(row))
+            return output.element_bytes(json_of_row(row))
         from kafkascope.analyzer.reading.connects import to_json
 
-        return output.element_of(to_json(row))
+        return output.element_bytes(to_json(row))
 
-    return Printing(of, batch=lambda rows, items: output.elements_of(rows.json(items)))
+    return LineFormat(line_of, batch=lambda rows, items: output.elements_bytes(rows.json(items)))
 
 
 def table(
@@ -73,51 +75,56 @@ def table(
     output: Output,
     reading: Reading,
     options: ReadOptions,
-) -> Printing:
-    """Print cells for people: as wide as the terminal, with `--wide` as wide as they are, or
-    between tabs."""
+) -> LineFormat:
+    """Format cells for people: fitted to a terminal, in full with `--wide`; separated by tabs in a
+    pipe."""
     width, tail = output.width, b""
     if width is not None and not options.wide:
-        usual, columns = columns, fitted(columns, width, _priority(options))
-        if hidden := [column.title for column in usual if column not in columns]:
-            tail = output.lined(hidden_line(hidden, width), "~")
+        every, columns = columns, fitted(columns, width, _priority(options))
+        if hidden := [column.title for column in every if column not in columns]:
+            tail = output.line_bytes(hidden_line(hidden, width), "~")
     titles = [column.title for column in columns]
-    makers = [column.cell for column in columns]
+    cells = [column.cell for column in columns]
 
-    def joined(cells: Sequence[str]) -> str:
+    def joined(texts: Sequence[str]) -> str:
         if width is None:
-            return between_tabs(cells)
-        return line(columns, cells, None if options.wide else width)
+            return between_tabs(texts)
+        return line(columns, texts, None if options.wide else width)
 
     started = False
 
-    def of(row: Row, exchange: Exchange | None) -> bytes:
+    def line_of(row: Row, exchange: Exchange | None) -> bytes:
         nonlocal started
         if not started:
             started = True
             times.saw(reading.first_ns)
-        text = joined([cell(row, exchange) for cell in makers])
-        return output.lined(text, _style(row), safe=True)
+        text = joined([cell(row, exchange) for cell in cells])
+        return output.line_bytes(text, _style(row), safe=True)
 
-    # On a terminal a number is padded, or cut.
-    apart = width is None and not times.relative
-    asked = [column.name for column in columns]
-    head = output.lined(joined(titles), "header")
-    batch = _batch(of, [column.of_row for column in columns])
-    return Printing(of, asked if apart else None, head, tail=tail, batch=batch)
+    # Worker processes number exchanges provisionally, and their parent replaces the numbers: not in
+    # cells that a terminal's width has padded or cut.
+    independent = width is None and not times.relative
+    fields = [column.name for column in columns]
+    head = output.line_bytes(joined(titles), "header")
+    batch = _batch(line_of, [column.of_row for column in columns])
+    return LineFormat(line_of, fields if independent else None, head, tail=tail, batch=batch)
 
 
-def _batch(of: Of, of_row: Iterable[bool]) -> Callable[[Rows, list[Item]], bytes] | None:
-    """Return what prints exchanges as they were read, where rows have all that is shown. `of_row`:
-    whether they have the value of each column."""
+def _batch(line_of: LineOf, of_row: Iterable[bool]) -> BatchLines | None:
+    """Return a function that formats exchanges as they were read; None if a column needs the
+    messages. `of_row`: for each column, whether rows have its value."""
     if not all(of_row):
         return None
-    return lambda rows, items: b"".join([of(rows.row_in_passing(item), None) for item in items])
+
+    def batch(rows: Rows, items: list[Item]) -> bytes:
+        return b"".join([line_of(rows.row_in_passing(item), None) for item in items])
+
+    return batch
 
 
 def _priority(options: ReadOptions) -> Sequence[str]:
-    """Return names of columns, the most important first: those that the filter or the order is
-    about come before other usual ones."""
+    """Return names of columns, the most important first. Columns that the filter or `--sort` name
+    precede the other default ones."""
     if options.columns:
         return ()
     words = set(re.findall(r"[\w.]+", f"{options.filter_text} {options.sort or ''}"))
@@ -133,33 +140,33 @@ def _style(row: Row) -> str:
     return _STYLES.get(row.state, "?")
 
 
-def plain(columns: Sequence[ListColumn], form: str, output: Output) -> Printing:
-    """Print tsv, csv, and JSON of chosen columns: values without units."""
+def plain(columns: Sequence[ListColumn], form: str, output: Output) -> LineFormat:
+    """Format values without units: tsv, csv, and JSON of chosen columns."""
     names = [column.name for column in columns]
     of_row = [column.of_row for column in columns]
     if form in ("csv", "tsv"):
 
         def cells(row: Row, exchange: Exchange | None) -> bytes:
-            return output.celled([raw_cell(column, row, exchange) for column in columns])
+            return output.cell_bytes([raw_cell(column, row, exchange) for column in columns])
 
-        head = output.celled(names)
-        return Printing(cells, names, head, always=True, batch=_batch(cells, of_row))
+        head = output.cell_bytes(names)
+        return LineFormat(cells, names, head, head_alone=True, batch=_batch(cells, of_row))
 
     def element(row: Row, exchange: Exchange | None) -> bytes:
         shown = [json_value(column, row, exchange) for column in columns]
-        return output.element_of(dict(zip(names, shown, strict=True)))
+        return output.element_bytes(dict(zip(names, shown, strict=True)))
 
-    return Printing(element, names, batch=_batch(element, of_row))
+    return LineFormat(element, names, batch=_batch(element, of_row))
 
 
-_NAMED: Final = {"/t": "\t", "/s": " "}
+_SEPARATORS: Final = {"/t": "\t", "/s": " "}
 _OCCURRENCES: Final = {"f": slice(1), "l": slice(-1, None), "a": slice(None)}
 _QUOTES: Final = {"n": "", "d": '"', "s": "'"}
 
 
-def field_printer(names: Sequence[str], settings: Iterable[str]) -> Callable[[Output], Printing]:
-    """Return what prints chosen fields as `-T fields -e ... -E ...` of tshark has them: one line
-    for each exchange, fields between separators; `BadParameter` for a name that is no field."""
+def tshark_fields(names: Sequence[str], settings: Iterable[str]) -> Callable[[Output], LineFormat]:
+    """Return the format of tshark's `-T fields -e ... -E ...`: one line for each exchange, fields
+    between separators; `BadParameter` for a name that is no field."""
     with refusing(FilterError, option="-e"):
         getters = [raw_values(name) for name in names]
     chosen = {"header": "n", "separator": "/t", "occurrence": "a", "aggregator": ",", "quote": "n"}
@@ -170,7 +177,7 @@ def field_printer(names: Sequence[str], settings: Iterable[str]) -> Callable[[Ou
             raise click.BadParameter(f'"{setting}": write NAME=VALUE with {known}', param_hint="-E")
         chosen[name] = value
     separator, aggregator = (
-        _NAMED.get(chosen[name], chosen[name]) for name in ("separator", "aggregator")
+        _SEPARATORS.get(chosen[name], chosen[name]) for name in ("separator", "aggregator")
     )
     quote, wanted = _QUOTES.get(chosen["quote"]), _OCCURRENCES.get(chosen["occurrence"])
     if quote is None or wanted is None:
@@ -180,19 +187,19 @@ def field_printer(names: Sequence[str], settings: Iterable[str]) -> Callable[[Ou
 
     def cells(row: Row, exchange: Exchange | None) -> Iterator[str]:
         for kind, values, _ in getters:
-            found = list(values(row, exchange))[wanted]
+            occurrences = list(values(row, exchange))[wanted]
             # tshark prints the number of an API or error, not its name.
             number = kind in ("api", "error")
-            texts = (str(value) if number else cell_text(kind, value) for value in found)
-            yield f"{quote}{safe(aggregator.join(texts))}{quote}" if found else ""
+            texts = (str(value) if number else cell_text(kind, value) for value in occurrences)
+            yield f"{quote}{safe(aggregator.join(texts))}{quote}" if occurrences else ""
 
-    def printing(output: Output) -> Printing:
-        def of(row: Row, exchange: Exchange | None) -> bytes:
-            return output.lined(separator.join(cells(row, exchange)))
+    def line_format(output: Output) -> LineFormat:
+        def line_of(row: Row, exchange: Exchange | None) -> bytes:
+            return output.line_bytes(separator.join(cells(row, exchange)))
 
         header = chosen["header"] == "y"
-        head = output.lined(separator.join(names)) if header else b""
-        batch = _batch(of, [of_row for *_, of_row in getters])
-        return Printing(of, names, head, always=header, batch=batch)
+        head = output.line_bytes(separator.join(names)) if header else b""
+        batch = _batch(line_of, [of_row for *_, of_row in getters])
+        return LineFormat(line_of, names, head, head_alone=header, batch=batch)
 
-    return printing
+    return line_format

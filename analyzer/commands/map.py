@@ -1,4 +1,4 @@
-"""`kafkascope map`: applications, the topics that they write, and who reads these."""
+"""`kafkascope map`: applications, the topics that they write, and the readers of these."""
 
 from __future__ import annotations
 
@@ -51,39 +51,39 @@ def map(options: ReadOptions, by: By, brokers: bool) -> int:
       kafkascope map prod.pcapng --format dot | dot -Tsvg > map.svg
       kafkascope map prod.pcapng --format asyncapi > asyncapi.json
     """
-    found, topics = Applications(), Topics()
+    applications, topics = Applications(), Topics()
     with Reading(options) as reading:
-        described = options.form == "asyncapi"
-        if described and reading.stored is None:
+        as_asyncapi = options.form == "asyncapi"
+        if as_asyncapi and reading.stored is None:
             topics.payloads = reading.payloads  # tables hold no records
-        count(reading, *((found, topics) if described else (found,)))
+        count(reading, *((applications, topics) if as_asyncapi else (applications,)))
         names = reading.capture.context.names
-        shown = found.map_of(names, by, brokers=brokers)
+        app_map = applications.map_of(names, by, brokers=brokers)
         with Output(options) as output:
-            if described:
+            if as_asyncapi:
                 from kafkascope.analyzer.export.asyncapi import asyncapi, schemas_by_topic
 
                 title = ", ".join(PurePath(name).name or name for name in options.inputs)
                 schemas = schemas_by_topic(topics, names)
-                output.json_line(asyncapi(f"Kafka traffic: {title}", shown, schemas))
+                output.json_line(asyncapi(f"Kafka traffic: {title}", app_map, schemas))
             elif options.form in ("csv", "tsv") or options.columns or options.sort:
-                print_lines(TABLE._replace(lines=edge_lines(shown)), output, reading)
+                print_lines(TABLE._replace(lines=edge_lines(app_map)), output, reading)
             else:
-                _print(shown, options, output)
-                if not shown.applications:
+                _print(app_map, options, output)
+                if not app_map.applications:
                     reading.lacks(NO_LINES["map/1"])
         return reading.finish()
 
 
-def _print(shown: AppMap, options: ReadOptions, output: Output) -> None:
+def _print(app_map: AppMap, options: ReadOptions, output: Output) -> None:
     from kafkascope.analyzer.render.graphs import dot, mermaid
 
     if options.form in ("json", "jsonl"):
-        output.json_line({"schema": "map/1", **as_json(shown)})
+        output.json_line({"schema": "map/1", **as_json(app_map)})
     elif options.form == "table":
-        for text, style in map_lines(shown, None if options.wide else output.width):
+        for text, style in map_lines(app_map, None if options.wide else output.width):
             output.line(text, style)
     else:
-        graph = graph_of(shown)
+        graph = graph_of(app_map)
         for text in (dot if options.form == "dot" else mermaid)(graph).splitlines():
             output.line(text)

@@ -1,5 +1,5 @@
-"""Where a command's lines go: stdout or a file, flushed at once when the input is live. A file that
-is written must be none that is read: opening one to write empties it."""
+"""Writes the lines of a command to stdout or a file, flushed at once when the input is live. The
+output file must not be an input: opening it to write empties it."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ import re
 import sys
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
-from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final, Self, TextIO
 
 import click
@@ -25,7 +24,7 @@ if TYPE_CHECKING:
     from kafkascope.analyzer.render.listing import FixedColumn
 
 
-_EXCHANGE_OF: Final = re.compile(r"#\d{1,12}\Z")
+_EXCHANGE_SUFFIX: Final = re.compile(r"#\d{1,12}\Z")
 """As `diff` writes an exchange: FILE#NUMBER."""
 
 
@@ -38,28 +37,26 @@ def target_of(output: str | None, hint: str) -> Path:
 
 
 def refuse_inputs(output: str, inputs: Iterable[str]) -> None:
-    """A usage error when the file `output` is one of the inputs, or read with a folder of them."""
+    """Raise a usage error if the file `output` is an input, or lies in an input folder."""
     path = Path(output)
     if not path.is_file() or not path.stat().st_size:
         return
-    if any(_is_of(path, name) for name in inputs if name != "-"):
+    if any(_is_input(path, name) for name in inputs if name != "-"):
         raise click.UsageError(f"{output} is an input: it would be overwritten; choose another -o")
 
 
-def _is_of(path: Path, name: str) -> bool:
-    read = Path(name)
-    if not read.exists():
-        read = Path(_EXCHANGE_OF.sub("", name))
-    if not read.exists():
-        return False
-    if read.is_dir():
-        # What an earlier run wrote into the folder may be written once more.
-        return read.samefile(path.parent) and _would_be_read(path)
-    return read.samefile(path)
+def _is_input(path: Path, name: str) -> bool:
+    source = Path(name)
+    if not source.exists():
+        source = Path(_EXCHANGE_SUFFIX.sub("", name))
+    if source.is_dir():
+        # An earlier output in the folder may be overwritten, unless it is a capture itself.
+        return source.samefile(path.parent) and _would_be_read(path)
+    return source.exists() and source.samefile(path)
 
 
 def _would_be_read(path: Path) -> bool:
-    # Few outputs lie in a folder of inputs: these alone pay for loading it.
+    # Imported here, because few outputs lie in an input folder.
     from kafkascope.analyzer.logdir.opening import kind_of
     from kafkascope.captures.errors import CaptureError
     from kafkascope.captures.inputs.opening import is_capture, open_stream
@@ -76,17 +73,20 @@ def _would_be_read(path: Path) -> bool:
 
 RESET: Final = "\x1b[0m"
 STYLES: Final = {"!": "\x1b[31m", "?": "\x1b[33m", "~": "\x1b[2m", "header": "\x1b[1m"}
-"""First letter of a result -> colour of its line; the letter says the same without colour."""
+"""Colour of a line by the first letter of its result, which says the same without colour."""
 
 
 class Output:
-    """A context manager; `line` and `octets` write, `width` is the terminal's or None."""
+    """The output of one command, as a context manager. `width`: columns of the terminal; None
+    otherwise. Methods named `*_bytes` return what the method without the suffix writes, so that
+    worker processes can format lines."""
 
     def __init__(self, options: ReadOptions, *, live: bool = False, log: bool = False) -> None:
-        """`log`: what is written, into a file as well, usually ends in the log of a CI job."""
+        """`log`: the output, even a file, usually ends in the log of a CI job, whose runner obeys
+        workflow commands."""
         self.options = options
         self._begun = False
-        """Whether there was an element."""
+        """Whether an element was written."""
         self._file: PrivateFile | None = None
         if options.output not in (None, "-"):
             assert options.output is not None
@@ -98,39 +98,30 @@ class Output:
         self.width = None if self._file else terminal_width()
         self._ascii = options.plain or (self._file is None and not _is_utf8(sys.stdout))
         self._color = self._file is None and _colors(options)
-        told = stdout_bytes if live else stdout_blocks
-        out = self._file.file if self._file else told()
-        self._binary = out
-        self._write: Callable[[bytes], object] = self._write_through if live else out.write
+        stdout = stdout_bytes if live else stdout_blocks
+        self._binary = self._file.file if self._file else stdout()
+        self.write: Callable[[bytes], object] = self._flushed if live else self._binary.write
+        """Writes bytes as the other methods make them."""
 
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *error: Any) -> None:
         if self._file is not None:
-            self._file.__exit__(kind, error, trace)
-        elif error is None:
+            self._file.__exit__(*error)
+        elif error[0] is None:
             self._binary.flush()
 
-    def octets(self, data: bytes) -> None:
-        """Write bytes, as one of the others made them."""
-        self._write(data)
-
     def line(self, text: str, style: str = "") -> None:
-        """Write a line; `style` is a key of `STYLES`. Tabs in it are ours."""
-        self._write(self.lined(text, style))
+        """Write a line; `style` is a key of `STYLES`. Its tabs separate cells."""
+        self.write(self.line_bytes(text, style))
 
     def command(self, text: str) -> None:
-        """Write a command for the runner of a CI job."""
-        self._write(inert(tabbed(text), begun=True).encode() + b"\n")
+        """Write a workflow command for the runner of a CI job."""
+        self.write(inert(tabbed(text), begun=True).encode() + b"\n")
 
-    def lined(self, text: str, style: str = "", *, safe: bool = False) -> bytes:
-        """Return what `line` writes; `safe`: of characters that print."""
+    def line_bytes(self, text: str, style: str = "", *, safe: bool = False) -> bytes:
+        """`safe`: the text has printable characters only."""
         if not safe:
             text = tabbed(text)
         if self._inert:
@@ -143,69 +134,67 @@ class Output:
 
     def json_lines(self, lines: bytes) -> None:
         """Write lines of JSON, line feeds included."""
-        self._write(self._json(lines))
+        self.write(self._json(lines))
 
     def json_line(self, value: Any) -> None:
-        """Write a value, or the JSON of one, as a line of JSON."""
-        self._write(self._line_of(value))
+        """Write a value, or bytes of JSON, as a line of JSON."""
+        self.write(self._json_line(value))
 
     def element(self, value: Any) -> None:
-        """The same; in the format `json` all values are one array, which `end` closes."""
-        self.elements(self.element_of(value))
+        """Write a value as a line of JSON; `--format json` makes all values one array, which `end`
+        closes."""
+        self.elements(self.element_bytes(value))
 
-    def element_of(self, value: Any) -> bytes:
-        """Return what `elements` writes for a value, or the JSON of one."""
-        line = self._line_of(value)
+    def element_bytes(self, value: Any) -> bytes:
+        line = self._json_line(value)
         return b"," + line if self.options.form == "json" else line
 
-    def _line_of(self, value: Any) -> bytes:
+    def _json_line(self, value: Any) -> bytes:
         if not isinstance(value, bytes):
             from kafkascope.dissectors.codec.jsonform import dumps
 
             value = dumps(value)
         return self._json(value) + b"\n"
 
-    def elements_of(self, lines: bytes) -> bytes:
-        """Return what `elements` writes for lines of JSON."""
+    def elements_bytes(self, lines: bytes) -> bytes:
+        """`lines`: of JSON."""
         lines = self._json(lines)
-        return (
-            b"," + lines[:-1].replace(b"\n", b"\n,") + b"\n"
-            if self.options.form == "json"
-            else lines
-        )
+        if self.options.form == "json":
+            return b"," + lines[:-1].replace(b"\n", b"\n,") + b"\n"
+        return lines
 
     def elements(self, data: bytes) -> None:
+        """Write elements in the form of `elements_bytes`."""
         if self.options.form == "json" and not self._begun:
             data = b"[" + data[1:]
         self._begun = True
-        self._write(data)
+        self.write(data)
 
     def end(self) -> None:
-        """No more elements follow."""
+        """Close the array of `--format json`."""
         if self.options.form == "json":
             self.json_line(b"]" if self._begun else b"[]")
 
     def cells(self, cells: Sequence[str], style: str = "") -> None:
-        """Write a line of csv, or cells between tabs."""
-        self._write(self.celled(cells, style))
+        """Write a line of csv, or cells separated by tabs."""
+        self.write(self.cell_bytes(cells, style))
 
-    def celled(self, cells: Sequence[str], style: str = "") -> bytes:
-        """Return what `cells` writes."""
+    def cell_bytes(self, cells: Sequence[str], style: str = "") -> bytes:
         if self.options.form == "csv":
-            return self.lined(csv_line(cells, raw=self.options.raw)[:-1])
-        return self.lined(between_tabs(cells), style)
+            return self.line_bytes(csv_line(cells, raw=self.options.raw)[:-1])
+        return self.line_bytes(between_tabs(cells), style)
 
     def _json(self, data: bytes) -> bytes:
         data = json_safe(data)
         return inert_json(data) if self._inert else data
 
-    def _write_through(self, data: bytes) -> None:
+    def _flushed(self, data: bytes) -> None:
         self._binary.write(data)
         self._binary.flush()
 
 
 class LineLimit:
-    """Passes lines on up to a number of them, all without one."""
+    """Passes on the first `most` lines; None: all."""
 
     def __init__(self, most: int | None) -> None:
         self._most = most
@@ -225,9 +214,9 @@ class LineLimit:
 
 
 class FixedTable:
-    """Rows of columns whose widths are known before: aligned on a terminal, which may hide some,
-    between tabs in a pipe, or csv and tsv. The first row brings the titles, which are names for
-    programs; `end` names what is hidden."""
+    """Rows of columns with fixed widths: aligned on a terminal, where some may be hidden; separated
+    by tabs in a pipe; or csv and tsv. Headings come with the first row, and are the names of the
+    columns in csv and tsv; `end` lists the hidden ones."""
 
     def __init__(
         self,
@@ -241,14 +230,14 @@ class FixedTable:
         self._shown = list(columns)
         self._plain = options.form != "table"
         self._width = None if options.wide or self._plain else output.width
-        # Not at the top: it loads the fields of filters, 6 ms that `schemas` does without.
+        # Imported here, because it loads the filter fields: 6 ms that `schemas` does without.
         from kafkascope.analyzer.render.listing import fitted, line
 
         self._line = line
         if self._width is not None:
             self._shown = fitted(columns, self._width, priority)
-        places = [at for at, column in enumerate(columns) if column in self._shown]
-        self._places = places[: len(self._shown)]
+        indexes = [index for index, column in enumerate(columns) if column in self._shown]
+        self._indexes = indexes[: len(self._shown)]
         self._begun = False
 
     def row(self, cells: Sequence[str], style: str = "") -> None:
@@ -261,11 +250,11 @@ class FixedTable:
         if self._plain or self._output.width is None:
             self._output.cells(cells, style)
             return
-        shown = [cells[at] for at in self._places]
+        shown = [cells[index] for index in self._indexes]
         self._output.line(self._line(self._shown, shown, self._width), style)
 
     def end(self) -> None:
-        """Write which columns are hidden, where there were rows."""
+        """List the hidden columns, if rows were written."""
         hidden = [column.title for column in self._columns if column not in self._shown]
         if hidden and self._begun and self._width is not None:
             self._output.line(hidden_line(hidden, self._width), "~")

@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, cast
+
 import click
 
 from kafkascope.analyzer.commands.help import command, complete_from
 from kafkascope.analyzer.commands.tables import TableFormat, print_table, table_options
 from kafkascope.analyzer.terminal import document, say
-from kafkascope.dissectors.reference.codes import ERRORS
+from kafkascope.dissectors.reference.codes import ERRORS, ErrorCode
 from kafkascope.dissectors.reference.zookeeper import MEANINGS, ZOOKEEPER
+
+if TYPE_CHECKING:
+    from kafkascope.analyzer.filter.paths import Side
+    from kafkascope.dissectors.reference.help import Help
 
 
 @command(context_settings={"ignore_unknown_options": True})  # -1 is a code
@@ -16,7 +22,7 @@ from kafkascope.dissectors.reference.zookeeper import MEANINGS, ZOOKEEPER
     "wanted",
     metavar="[CODE|NAME]",
     required=False,
-    shell_complete=complete_from(lambda: (each.name for each in ERRORS.values())),
+    shell_complete=complete_from(lambda: (error.name for error in ERRORS.values())),
 )
 @table_options
 def error(wanted: str | None, how: TableFormat) -> int:
@@ -32,6 +38,20 @@ def error(wanted: str | None, how: TableFormat) -> int:
     from kafkascope.analyzer.filter.errors import nearest
     from kafkascope.dissectors.reference.help import help_of
 
+    codes = [code for code in ERRORS.values() if wanted is None or _matches(code, wanted)]
+    exact = [code for code in codes if wanted and code.name == wanted.upper()]
+    codes = exact or codes
+    if not exact and wanted is not None and (explanation := _explain_zookeeper(wanted)):
+        document("\n".join(explanation))
+        return 0
+    if not codes and wanted is not None:
+        near = nearest(wanted, (code.name for code in ERRORS.values()))
+        hint = f"; did you mean {near}?" if near else " (list: kafkascope error)"
+        raise click.UsageError(f'there is no error "{wanted}"{hint}')
+    helps = [help_of(code.code) for code in codes]
+    if len(codes) == 1 and how.name == "table":
+        document("\n".join(_explain(codes[0], helps[0])))
+        return 0
     rows = [
         (
             code.code,
@@ -39,33 +59,18 @@ def error(wanted: str | None, how: TableFormat) -> int:
             "yes" if code.retriable else "no",
             code.since,
             " ".join(code.former_names),
-            help_of(code.code).meaning,
-            "; ".join(help_of(code.code).causes),
+            help.meaning,
+            "; ".join(help.causes),
         )
-        for code in ERRORS.values()
-        if wanted is None or _is(wanted, code.code, code.name, code.former_names)
+        for code, help in zip(codes, helps, strict=True)
     ]
-    exact = [row for row in rows if wanted and row[1] == wanted.upper()]
-    rows = exact or rows
-    if not exact and wanted is not None and (of_zookeeper := _of_zookeeper(wanted)):
-        document("\n".join(of_zookeeper))
-        return 0
-    if not rows and wanted is not None:
-        near = nearest(wanted, (code.name for code in ERRORS.values()))
-        hint = f"; did you mean {near}?" if near else " (list: kafkascope error)"
-        raise click.UsageError(f'there is no error "{wanted}"{hint}')
-    if len(rows) == 1 and how.name == "table":
-        document("\n".join(_explained(rows[0][0])))
-        return 0
-    print_table(
-        ("code", "name", "retriable", "since", "former names", "meaning", "causes"), rows, how
-    )
+    header = ("code", "name", "retriable", "since", "former names", "meaning", "causes")
+    print_table(header, rows, how)
     return 0
 
 
-def _of_zookeeper(wanted: str) -> list[str]:
-    """Return what is known of an error of ZooKeeper, by its name, or a code that is none of
-    Kafka's."""
+def _explain_zookeeper(wanted: str) -> list[str]:
+    """Return the lines about an error of ZooKeeper: by name, or by a code that Kafka lacks."""
     for code, name in ZOOKEEPER["ZooKeeperError"].items():
         number = int(code)
         if name == wanted.upper() or (wanted == str(number) and number not in ERRORS):
@@ -74,24 +79,22 @@ def _of_zookeeper(wanted: str) -> list[str]:
     return []
 
 
-def _explained(code: int) -> list[str]:
-    from kafkascope.dissectors.reference.help import help_of
-
-    error, text = ERRORS[code], help_of(code)
+def _explain(error: ErrorCode, help: Help) -> list[str]:
     former = f", once {' or '.join(error.former_names)}" if error.former_names else ""
     head = f"{error.name} ({error.code}), since Kafka {error.since}{former}"
     if error.code == 0:
-        return [head, "", text.meaning]
-    retry = "A client may send the same request again." if error.retriable else ""
-    retry = retry or "Sending the same request again does not help by itself."
-    causes = (f"  - {cause}" for cause in text.causes)
-    return [head, "", text.meaning, retry, "", "Usual causes:", *causes]
+        return [head, "", help.meaning]
+    retry = "A client may send the same request again."
+    if not error.retriable:
+        retry = "Sending the same request again does not help by itself."
+    causes = (f"  - {cause}" for cause in help.causes)
+    return [head, "", help.meaning, retry, "", "Usual causes:", *causes]
 
 
-def _is(wanted: str, code: int, name: str, former: tuple[str, ...]) -> bool:
+def _matches(error: ErrorCode, wanted: str) -> bool:
     if wanted.lstrip("-").isdecimal():
-        return int(wanted) == code
-    return any(wanted.upper() in each.upper() for each in (name, *former))
+        return int(wanted) == error.code
+    return any(wanted.upper() in name.upper() for name in (error.name, *error.former_names))
 
 
 @command()
@@ -111,7 +114,7 @@ def fields(word: str | None, how: TableFormat) -> int:
     from kafkascope.analyzer.filter.fields import COSTS, FIELDS, PATHS, TYPES, WIRESHARK, all_names
 
     if word and word.split(".")[0] in ("request", "response", "body"):
-        rows = _paths(word)
+        rows = _body_fields(word)
     else:
         rows = [
             (field.name, field.type, field.cost, field.doc, field.example, " ".join(field.aliases))
@@ -133,31 +136,24 @@ def fields(word: str | None, how: TableFormat) -> int:
         say(f'no field has "{word}"{hint}')
     print_table(("field", "type", "cost", "meaning", "example", "also"), rows, how)
     if word is None and how.name == "table":
-        say("\ntypes:", bare=True)
-        for name, text in TYPES.items():
-            say(f"  {name:<9} {text}", bare=True)
-        say("costs:", bare=True)
-        for letter, text in COSTS.items():
-            say(f"  {letter:<9} {text}", bare=True)
+        for title, texts in (("\ntypes:", TYPES), ("costs:", COSTS)):
+            say(title, bare=True)
+            for name, text in texts.items():
+                say(f"  {name:<9} {text}", bare=True)
     return 0
 
 
-def _paths(word: str) -> list[tuple[str, ...]]:
-    """The body fields whose path has the word, or that belong to the API it names."""
-    from kafkascope.analyzer.filter.paths import Side, known, leaves, of_message
+def _body_fields(word: str) -> list[tuple[str, ...]]:
+    """Return the rows of body fields whose path contains what follows `request.`, `response.` or
+    `body.`, or which belong to the API of that name."""
+    from kafkascope.analyzer.filter.paths import known, leaves, of_message
 
     side, _, rest = word.partition(".")
-    if side == "body":
-        return [
-            (f"body.{name}", "body", "b", " or ".join(sorted(kinds)).lower(), "", "")
-            for name, kinds in sorted(leaves().items())
-            if rest in name
-        ]
-    which: Side = "request" if side == "request" else "response"
-    paths = of_message(which, rest) if rest else None
+    paths = of_message(cast("Side", side), rest) if rest and side != "body" else None
     if paths is None:
-        paths = {path: set(kinds) for path, kinds in known(which).items() if rest in path}
+        every = sorted(leaves().items()) if side == "body" else known(cast("Side", side)).items()
+        paths = {path: set(kinds) for path, kinds in every if rest in path}
     return [
-        (f"{which}.{path}", "body", "b", " or ".join(sorted(kinds)).lower(), "", "")
+        (f"{side}.{path}", "body", "b", " or ".join(sorted(kinds)).lower(), "", "")
         for path, kinds in paths.items()
     ]

@@ -1,4 +1,4 @@
-"""`kafkascope tls-keys`: how to get a key log, with which TLS can be read, and what is in one."""
+"""`kafkascope tls-keys`: how to obtain a key log, and what a key log decrypts."""
 
 from __future__ import annotations
 
@@ -15,27 +15,25 @@ from kafkascope.analyzer.reading.key_logs import FAILED, OPENED, connections_ope
 from kafkascope.analyzer.terminal import document, say
 from kafkascope.extras import require
 
-__all__ = ["AGENT", "WAYS", "Way"]
-
 AGENT: Final = "extract-tls-secrets-4.0.0.jar"
 
 
-class Way(NamedTuple):
-    """What one kind of client offers."""
+class KeyLogMethod(NamedTuple):
+    """How to obtain a key log from one kind of client."""
 
-    word: str
-    """What users call it, as an argument of `tls-keys`."""
-    who: str
-    do: tuple[str, ...]
-    """Lines to type or to write, the shortest way first; what stands behind # says when."""
+    name: str
+    """The argument of `tls-keys`."""
+    clients: str
+    steps: tuple[str, ...]
+    """Lines for the shell or the program, the shortest alternative first; # begins a remark."""
     works: str
-    lacks: str
-    """What this way does not give, and what looks like a way and is none."""
-    tried: str
+    fails: str
+    """Limits of the method, and similar settings that write no keys."""
+    tested: str
 
 
-WAYS: Final = (
-    Way(
+METHODS: Final = (
+    KeyLogMethod(
         "java",
         "Java: kafka-clients, and programs that use it",
         (
@@ -48,7 +46,7 @@ WAYS: Final = (
         "connections older than the agent",
         "kafka-clients 2.4.1, 3.9.2 and 4.4.0 on Java 17",
     ),
-    Way(
+    KeyLogMethod(
         "broker",
         "every client, at the broker",
         (
@@ -61,7 +59,7 @@ WAYS: Final = (
         " Run `install -m 600 /dev/null keys.log` first, or others can read the file",
         "Kafka 4.4.0 on Java 17",
     ),
-    Way(
+    KeyLogMethod(
         "librdkafka",
         "librdkafka: confluent-kafka for Python, Go, .NET and JavaScript, kcat",
         (
@@ -75,7 +73,7 @@ WAYS: Final = (
         " which bundle their own libssl",
         "confluent-kafka 2.16 from PyPI, kcat of Debian 12",
     ),
-    Way(
+    KeyLogMethod(
         "python",
         "Python without librdkafka: aiokafka, kafka-python",
         (
@@ -86,7 +84,7 @@ WAYS: Final = (
         "kafka-python with `ssl_cafile=`: its own context writes no keys; pass `ssl_context=`",
         "aiokafka 0.14, kafka-python 3.0",
     ),
-    Way(
+    KeyLogMethod(
         "go",
         "Go: franz-go, and others with a tls.Config",
         ("tls.Config{KeyLogWriter: file}    // in the program: os.OpenFile(..., 0o600)",),
@@ -94,7 +92,7 @@ WAYS: Final = (
         "no environment variable: the program must set it",
         "franz-go 1.22",
     ),
-    Way(
+    KeyLogMethod(
         "node",
         "Node.js: kafkajs",
         ("NODE_OPTIONS=--tls-keylog=$PWD/keys.log node app.js",),
@@ -102,7 +100,7 @@ WAYS: Final = (
         "packages based on librdkafka",
         "kafkajs 2.2 on Node 20",
     ),
-    Way(
+    KeyLogMethod(
         "proxy",
         "every client whose bootstrap address can be changed",
         (
@@ -117,10 +115,9 @@ WAYS: Final = (
 )
 """In the order of the documentation."""
 
-
 WIDTH: Final = 80
 SHOW: Final = "show"
-"""The command that is meant where `check` is not; users leave it out."""
+"""The default command, which users do not type."""
 
 
 @click.group("tls-keys", cls=CommandGroup, default=SHOW)
@@ -139,22 +136,26 @@ def tls_keys() -> None:
 
 @tls_keys.command(SHOW, hidden=True)
 @click.argument(
-    "client", type=click.Choice([way.word for way in WAYS]), metavar="[CLIENT]", required=False
+    "client",
+    type=click.Choice([method.name for method in METHODS]),
+    metavar="[CLIENT]",
+    required=False,
 )
 def show(client: str | None) -> int:
     """Show how to obtain a key log."""
-    chosen = [way for way in WAYS if client in (None, way.word)]
-    document("\n\n".join("\n".join(_lines(way)) for way in chosen))
+    methods = [method for method in METHODS if client in (None, method.name)]
+    document("\n\n".join("\n".join(_lines(method)) for method in methods))
     return 0
 
 
-def _lines(way: Way) -> list[str]:
-    ends = (("works", way.works), ("does not work", way.lacks), ("tested", way.tried))
-    told = (
+def _lines(method: KeyLogMethod) -> list[str]:
+    remarks = {"works": method.works, "does not work": method.fails, "tested": method.tested}
+    wrapped = (
         fill(f"{head}: {text}", WIDTH, initial_indent="  ", subsequent_indent="    ")
-        for head, text in ends
+        for head, text in remarks.items()
     )
-    return [f"{way.word}: {way.who}", "", *(f"    {line}" for line in way.do), "", *told]
+    steps = (f"    {line}" for line in method.steps)
+    return [f"{method.name}: {method.clients}", "", *steps, "", *wrapped]
 
 
 @tls_keys.command("check")

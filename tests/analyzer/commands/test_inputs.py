@@ -61,14 +61,14 @@ def test_a_line_without_end_is_refused_and_the_next_one_answered(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     few = LIMITS._replace(json_bytes=100)
-    monkeypatch.setattr(codec, "READ", 10)
+    monkeypatch.setattr(codec, "READ_BYTES", 10)
     good = b'{"message":"MetadataRequest","version":0,"body":{"topics":[]}}'
     path, out = tmp_path / "in", tmp_path / "out"
     path.write_bytes(b" " * 100_000 + b"x\n" + good)
     held = 0
 
     with path.open("rb") as source, out.open("wb") as sink:
-        for some in codec.waiting_lines(source.fileno(), few):
+        for some in codec.available_lines(source.fileno(), few):
             held = max([held, *map(len, some)])
         source.seek(0)
         encode = partial(json_lines.encode_line, limits=few)

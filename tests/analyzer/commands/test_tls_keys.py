@@ -10,7 +10,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from docs.print_tls import TARGET, document
-from kafkascope.analyzer.commands.tls_keys import WAYS
+from kafkascope.analyzer.commands.tls_keys import METHODS
 from kafkascope.analyzer.reading.key_logs import connections_opened
 from kafkascope.analyzer.reading.limits import LIMITS
 from kafkascope.tui.cli import main
@@ -30,17 +30,17 @@ def test_the_table_of_the_documentation_is_what_the_code_says() -> None:
 def test_every_way_is_printed_and_each_alone() -> None:
     whole = run()
     assert whole.exit_code == 0
-    for way in WAYS:
-        one = run(way.word)
+    for method in METHODS:
+        one = run(method.name)
         assert one.exit_code == 0
-        assert one.stdout.startswith(f"{way.word}: ")
+        assert one.stdout.startswith(f"{method.name}: ")
         assert one.stdout.rstrip("\n") in whole.stdout
-        for line in way.do:
+        for line in method.steps:
             assert f"    {line}\n" in one.stdout
 
 
 def test_the_command_that_ways_name_are_commands_with_these_options() -> None:
-    named = [line for way in WAYS for line in way.do if line.startswith("kafkascope ")]
+    named = [line for method in METHODS for line in method.steps if line.startswith("kafkascope ")]
     assert named
     for line in named:
         words = line.partition("    #")[0].split()
@@ -52,8 +52,8 @@ def test_the_command_that_ways_name_are_commands_with_these_options() -> None:
 def test_an_unknown_kind_of_client_is_refused_with_those_there_are() -> None:
     done = run("erlang")
     assert done.exit_code == 2
-    for way in WAYS:
-        assert way.word in done.stderr
+    for method in METHODS:
+        assert method.name in done.stderr
 
 
 def counts(done: Result, of: str) -> dict[str, int]:
