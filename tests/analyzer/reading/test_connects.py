@@ -4,13 +4,11 @@ and what findings about them point at."""
 from __future__ import annotations
 
 import json
-from functools import partial
 from typing import Any
 
 import pytest
 
 from kafkascope.analyzer.reading import connects
-from kafkascope.analyzer.reading.connects import Connects
 from kafkascope.analyzer.reading.limits import LIMITS
 from tests.kit.run import lines_of, run
 from tests.kit.samples import CAPTURES
@@ -108,8 +106,7 @@ def test_tables_and_fields_have_connects() -> None:
 
 def test_a_flood_of_connects_is_counted_beyond_a_limit(monkeypatch: pytest.MonkeyPatch) -> None:
     every = objects("ls", "--connects", DOWN)
-    few = partial(Connects, limits=LIMITS._replace(connection_attempts=10))
-    monkeypatch.setattr(connects, "Connects", few)
+    monkeypatch.setattr(connects, "LIMITS", LIMITS._replace(connection_attempts=10))
     done = run("ls", "--connects", DOWN, "--json")
     lines = lines_of(done)
     missing = len(every) - len(lines)

@@ -286,8 +286,8 @@ def test_a_pipe_delivers_each_packet_as_it_comes(tmp_path: Path) -> None:
 
 
 def test_reads_standard_input(tmp_path: Path) -> None:
-    program = "from kafkascope import captures\n"
-    program += "print(sum(1 for _ in captures.open_inputs(['-']).packets()))"
+    program = "from kafkascope.captures.merge.inputs import open_inputs\n"
+    program += "print(sum(1 for _ in open_inputs(['-']).packets()))"
     run = subprocess.run(
         [sys.executable, "-c", program],
         input=gzip.compress(WHOLE.pcapng()),
