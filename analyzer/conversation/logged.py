@@ -36,7 +36,7 @@ from kafkascope.analyzer.model import (
 )
 from kafkascope.analyzer.ranks import bounded
 from kafkascope.analyzer.requestlog.model import NO_RESPONSES, NOT_LOGGED
-from kafkascope.analyzer.requestlog.parsing import completed_of
+from kafkascope.analyzer.requestlog.parsing import bodies_of
 from kafkascope.captures.model import NAMELESS, Connection, Endpoint
 from kafkascope.dissectors.errors import DissectError
 from kafkascope.dissectors.keyed import api_name
@@ -56,7 +56,7 @@ if TYPE_CHECKING:
     from kafkascope.analyzer.conversation.context import Context
     from kafkascope.analyzer.conversation.limits import ConversationLimits
     from kafkascope.analyzer.model import Side, Spot
-    from kafkascope.analyzer.requestlog.model import Completed, LoggedBody, LogLine
+    from kafkascope.analyzer.requestlog.model import Completed, LogLine
     from kafkascope.dissectors.codec.reader import Body
     from kafkascope.dissectors.layout import Layout
 
@@ -380,12 +380,9 @@ def _forwarding_key(line: LoggedLine) -> tuple[object, ...]:
     return (*line.header[:4], line.completed.principal)
 
 
-# Whoever reads one body of an exchange mostly reads both, several times, and next that of another.
-@lru_cache(1)
-def _bodies(line: LogLine) -> tuple[LoggedBody, LoggedBody]:
-    """Return both bodies of a line that was parsed before."""
-    completed = completed_of(line, 0)
-    return completed.request, completed.response
+_bodies: Final = lru_cache(1)(bodies_of)
+"""Whoever reads one body of an exchange mostly reads both, several times, and next that of
+another."""
 
 
 @lru_cache(4096)

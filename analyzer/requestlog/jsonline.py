@@ -45,6 +45,7 @@ _RECORDS: Final = {
 }
 """Side and fields of the sizes of records, in Produce and Fetch."""
 
+SIDES: Final = ("request", "response")
 TIMES: Final = (
     "totalTimeMs",
     "requestQueueTimeMs",
@@ -112,7 +113,7 @@ def parse_json(message: bytes, written_ns: int, level: str) -> Completed:
         if not -(1 << 15) <= min(key, version) <= max(key, version) < 1 << 15:
             raise NotUnderstood(NOT_UNDERSTOOD)
         api_name, security_protocol, principal, listener, name, release, _ = texts
-        request, response = _sides(key, version, document["request"], document["response"])
+        request, response = json_bodies(document)
         total_ns, *times, conversions_ns = durations_ns(
             [*[document[name] for name in TIMES], document.get("messageConversionsTime", 0)]
         )
@@ -145,7 +146,10 @@ def parse_json(message: bytes, written_ns: int, level: str) -> Completed:
         raise NotUnderstood(NOT_UNDERSTOOD) from error
 
 
-def _sides(key: int, version: int, request: Any, response: Any) -> tuple[LoggedBody, LoggedBody]:
+def json_bodies(document: dict[str, Any]) -> tuple[LoggedBody, LoggedBody]:
+    """Return both bodies of a document, whose API and version are numbers."""
+    header, request, response = (document[name] for name in ("requestHeader", *SIDES))
+    key, version = header["requestApiKey"], header["requestApiVersion"]
     layouts = layouts_of(key, version)
     if key == API_VERSIONS and version > 2 and request == {}:
         unread, layouts = unsupported(version)

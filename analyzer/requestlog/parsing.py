@@ -3,8 +3,14 @@
 from __future__ import annotations
 
 from kafkascope.analyzer.requestlog.fields import NotUnderstood
-from kafkascope.analyzer.requestlog.jsonline import parse_json
-from kafkascope.analyzer.requestlog.model import NO_TIME, Completed, LogLine, Unparsed
+from kafkascope.analyzer.requestlog.jsonline import document_of, json_bodies, parse_json
+from kafkascope.analyzer.requestlog.model import (
+    NO_TIME,
+    Completed,
+    LoggedBody,
+    LogLine,
+    Unparsed,
+)
 from kafkascope.analyzer.requestlog.textline import parse_text
 from kafkascope.analyzer.requestlog.times import LogClock
 from kafkascope.captures.formats.text import MARKER
@@ -12,9 +18,20 @@ from kafkascope.captures.formats.text import MARKER
 
 def completed_of(line: LogLine, written_ns: int) -> Completed:
     """Return the completed request of a line whose time is known; `NotUnderstood`."""
-    is_json = line.message.startswith(b'{"', len(MARKER))
-    parse = parse_json if is_json else parse_text
+    parse = parse_json if is_json(line) else parse_text
     return parse(line.message, written_ns, line.level)
+
+
+def bodies_of(line: LogLine) -> tuple[LoggedBody, LoggedBody]:
+    """Return both bodies of a line that `completed_of` has parsed."""
+    if is_json(line):
+        return json_bodies(document_of(line.message))
+    completed = parse_text(line.message, 0, line.level)
+    return completed.request, completed.response
+
+
+def is_json(line: LogLine) -> bool:
+    return line.message.startswith(b'{"', len(MARKER))
 
 
 def parse(line: LogLine | Unparsed, clock: LogClock) -> Completed | Unparsed:
