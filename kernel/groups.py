@@ -1,8 +1,8 @@
 """Exchanges of one connection, API, version and client as columns, for statistics.
 
-Most exchanges are a Produce or Fetch that is answered soon and without an error. Those of one
-connection differ in times, sizes and records, and in nothing else. Compiled by mypyc; the same
-source runs without.
+Most exchanges are answered soon and without an error. Of one connection, a Produce or Fetch differs
+from the others in times, sizes and records, and in nothing else; so does any other API from those
+with the same topics, groups and members. Compiled by mypyc; the same source runs without.
 """
 
 from __future__ import annotations
@@ -65,9 +65,7 @@ def key_of(pair: Pair) -> tuple[Any, ...] | None:
     looked at by itself."""
     plan, facts = pair.plan, pair.facts
     key = plan.key
-    if not pair.answered or not pair.counted or (key != PRODUCE and key != FETCH):
-        return None
-    if key == FETCH and plan.version < WHOLE:
+    if not pair.answered or not pair.counted:
         return None
     # Clocks may go back between two packets.
     latency: i64 = pair.response_last_ns - pair.first_ns
@@ -75,7 +73,11 @@ def key_of(pair: Pair) -> tuple[Any, ...] | None:
         return None
     if not pair.undisturbed():
         return None
-    if facts.errors is not None or facts.throttle != 0 or facts.endpoints:
+    if facts.errors is not None or facts.throttle != 0:
+        return None
+    if key != PRODUCE and key != FETCH:
+        return pair.about()
+    if facts.endpoints or (key == FETCH and plan.version < WHOLE):
         return None
     produces = facts.producer_ids is not None or len(pair.batch_producers) > 0
     if key == PRODUCE:

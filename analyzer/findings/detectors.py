@@ -178,9 +178,9 @@ DETECTORS: Final = (
     Detector(
         "deleted",
         "Deleted",
-        DATA
-        | _keys("ListOffsets", "Metadata", "OffsetCommit", "OffsetForLeaderEpoch")
-        | _keys("AddPartitionsToTxn", "TxnOffsetCommit", "DeleteTopics"),
+        DATA | _keys("Metadata", "DeleteTopics"),
+        _keys("ListOffsets", "OffsetCommit", "OffsetForLeaderEpoch")
+        | _keys("AddPartitionsToTxn", "TxnOffsetCommit"),
         home="errors",
     ),
     Detector("sizes", "Sizes", None),

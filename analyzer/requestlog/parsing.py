@@ -4,13 +4,7 @@ from __future__ import annotations
 
 from kafkascope.analyzer.requestlog.fields import NotUnderstood
 from kafkascope.analyzer.requestlog.jsonline import document_of, json_bodies, parse_json
-from kafkascope.analyzer.requestlog.model import (
-    NO_TIME,
-    Completed,
-    LoggedBody,
-    LogLine,
-    Unparsed,
-)
+from kafkascope.analyzer.requestlog.model import NO_TIME, Completed, LoggedBody, LogLine, Unparsed
 from kafkascope.analyzer.requestlog.textline import parse_text
 from kafkascope.analyzer.requestlog.times import LogClock
 from kafkascope.captures.formats.text import MARKER

@@ -1,8 +1,9 @@
 """Exchanges of one connection, API, version and client as columns: what statistics take.
 
-Most exchanges are a Produce or Fetch that is answered soon and without an error. Those of one
-client differ in times, sizes and records, and in nothing else: the kernel makes columns of many
-(`kernel.groups`). Any other exchange is a batch by itself, whose columns the same code makes.
+Most exchanges are answered soon and without an error. Those of one client that name the same topics
+and groups differ in times, sizes and records alone, as far as most statistics look: the kernel
+makes columns of them (`kernel.groups`). Any other exchange is a batch by itself, whose columns the
+same code makes; who reads bodies takes the others one by one, too (`singles`).
 """
 
 from __future__ import annotations
@@ -59,7 +60,7 @@ SAME: Final = {
     FETCH: ("replica_id", "max_wait_ms", "isolation_level", "rack_id"),
 }
 """Fields of requests that are the same in a batch of several: what `kernel.groups.key_of` ends
-with."""
+with. In batches of other APIs topics, partitions, groups, members and generations are."""
 
 
 class PartitionColumns:
@@ -217,9 +218,8 @@ class ExchangeBatch:
     @classmethod
     def of_group(cls, group: PairGroup, key: tuple[Any, ...], maker: Rows | None) -> Self:
         """Return what the kernel has gathered; `key` is that of `kernel.groups.key_of`."""
-        same = key[5:]
-        names = SAME[PRODUCE if len(same) == 1 else FETCH]
-        request = dict(zip(names, same, strict=True))
+        names = SAME.get(group.pairs[0].plan.key)
+        request = None if names is None else dict(zip(names, key[-len(names) :], strict=True))
         return cls(group.sources, group.pairs, request, maker)
 
     @property
@@ -244,6 +244,11 @@ class ExchangeBatch:
     def __iter__(self) -> Iterator[tuple[Row, Exchange]]:
         for source in self._sources:
             yield self._row(source), _exchange(source)
+
+    @cached_property
+    def singles(self) -> list[ExchangeBatch]:
+        """Each exchange as a batch by itself, for who reads bodies."""
+        return [self] if len(self) == 1 else [ExchangeBatch.of(*each) for each in self]
 
     def row_of(self, number: int) -> Row:
         return self._row(self._by_number[number])
@@ -312,16 +317,17 @@ class ExchangeBatch:
 
     @cached_property
     def _partitions(self) -> Partitions:
+        found = Partitions()
+        if self.api_key not in CARRIERS:
+            return found
         if self._pairs is not None:
             return partitions_of(self._pairs)
-        found = Partitions()
-        if self.api_key in CARRIERS:
-            head = self.begins[0], self.ends[0], self.numbers[0], 0
-            bodies, session = _bodies(self.exchange), self.exchange.fetch_session
-            if self.api_key == PRODUCE:
-                produced(found, head, *bodies, _walk)
-            else:
-                fetched(found, head, *bodies, _walk, None if session is None else session.offsets)
+        head = self.begins[0], self.ends[0], self.numbers[0], 0
+        bodies, session = _bodies(self.exchange), self.exchange.fetch_session
+        if self.api_key == PRODUCE:
+            produced(found, head, *bodies, _walk)
+        else:
+            fetched(found, head, *bodies, _walk, None if session is None else session.offsets)
         return found
 
 

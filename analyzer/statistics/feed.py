@@ -7,7 +7,7 @@ do not depend on order, so that it does not matter what comes when.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from kafkascope.analyzer.conversation.ordinary import pair_of, reader_of_one_pair
 from kafkascope.analyzer.statistics.exchange_batch import SAME, ExchangeBatch
@@ -19,6 +19,8 @@ from kafkascope.kernel.groups import PairGroup, collect, gather, key_of
 if TYPE_CHECKING:
     from kafkascope.analyzer.exchanges.pairs import Item, Rows
     from kafkascope.kernel.pairs import Reader
+
+Add: TypeAlias = Callable[[ExchangeBatch], None]
 
 FINE: Final = frozenset({"answered", "no-reply", "event"})
 
@@ -35,6 +37,8 @@ class Feed:
     An accumulator names the batches it counts: `KEYS`, the APIs of which it takes all exchanges
     (None: of all, also those without an API); `ODD_KEYS`, the APIs of which it takes those that are
     odd; or `ODD`, all that are; and, by `KAFKA_ONLY`, none of ZooKeeper's but those of `KEYS`.
+    `SINGLY`: the APIs whose bodies it reads, one exchange after the other; without, all of `KEYS`
+    but those of `SAME`.
     """
 
     def __init__(self, accumulators: Iterable[Any], limits: StatisticsLimits = LIMITS) -> None:
@@ -51,7 +55,8 @@ class Feed:
             for key in keys or ()
         }
         """Keys of APIs that an accumulator names; to all accumulators any other API is the same."""
-        self._adds: dict[tuple[int | None, bool], list[Callable[[ExchangeBatch], None]]] = {}
+        self._adds: dict[tuple[int | None, bool], list[tuple[Add, bool]]] = {}
+        """Who takes exchanges of an API, and whether singly, by whether they are odd."""
         self._groups: dict[Any, PairGroup] = {}
         self._rows: Rows | None = None
         """What makes rows."""
@@ -77,7 +82,7 @@ class Feed:
         pair = None
         disturbed = row.retransmissions or row.zero_window_ns or row.stalled_by
         ordinary = not disturbed and not is_out_of_ordinary(row) and exchange.logged is None
-        if row.api_key in SAME and ordinary:
+        if ordinary:
             about = (
                 *(exchange.connection, row.client_address, row.software, row.user),
                 *(row.rtt_ns, row.capture_point),
@@ -108,10 +113,14 @@ class Feed:
         about = key if named else None, is_out_of_ordinary(batch.row)
         adds = self._adds.get(about)
         if adds is None:
-            adds = [each.add for each in self._takers if wants(each, about[0], odd=about[1])]
-            self._adds[about] = adds
-        for add in adds:
-            add(batch)
+            takers = (each for each in self._takers if wants(each, about[0], odd=about[1]))
+            adds = self._adds[about] = [(each.add, _singly(each, key)) for each in takers]
+        for add, singly in adds:
+            if singly:
+                for each in batch.singles:
+                    add(each)
+            else:
+                add(batch)
 
     @property
     def waiting(self) -> int:
@@ -123,6 +132,11 @@ class Feed:
         self._count = self._bytes = 0
         for key, group in groups.items():
             self.give(ExchangeBatch.of_group(group, key, self._rows))
+
+
+def _singly(taker: Any, key: int | None) -> bool:
+    keys = getattr(taker, "SINGLY", getattr(taker, "KEYS", None))
+    return key not in SAME and key in (keys or ())
 
 
 def wants(taker: Any, key: int | None, *, odd: bool) -> bool:

@@ -172,6 +172,8 @@ class Accumulator(Measures):
     COLUMNS: ClassVar[tuple[Column, ...]]
     KEYS: ClassVar[frozenset[int] | None] = None
     """APIs of which it takes exchanges; None for all: see `feed`."""
+    SINGLY: ClassVar[frozenset[int]]
+    """Of `KEYS`, those whose exchanges it takes one by one: see `Feed`."""
     ODD: ClassVar[bool] = False
     """Whether it takes all exchanges that are not as they should be."""
 

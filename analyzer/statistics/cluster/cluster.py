@@ -74,6 +74,7 @@ class Cluster(Accumulator):
 
     NAME = "cluster"
     VERSION = 8
+    SINGLY = frozenset({METADATA, DESCRIBE_CLUSTER, FIND_COORDINATOR})
     COLUMNS = columns(
         "node address role rack (controller) advertised (sources) clients contacted attempts "
         "requests (first) (last) number remarks"
@@ -186,7 +187,11 @@ class Cluster(Accumulator):
         found = self._leaders[key]
         found.leaders.add((epoch, leader))
         latest = (time_ns, leader, epoch, *(tuple(each or ()) for each in replicas))
-        found.take(latest=latest, first_ns=time_ns)
+        # Written out: a Metadata response may have ten thousand partitions.
+        if found.latest is None or latest > found.latest:
+            found.latest = latest
+        if found.first_ns is None or time_ns < found.first_ns:
+            found.first_ns = time_ns
 
     def _led(self, response: dict[str, Any], row: Row) -> None:
         """Take note of leaders that an error names (KIP-951)."""

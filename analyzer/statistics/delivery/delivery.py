@@ -35,7 +35,7 @@ from kafkascope.analyzer.statistics.groups.events import (
     OFFSET_COMMIT,
     SYNC_GROUP,
 )
-from kafkascope.analyzer.statistics.model import Exchange, Line, Row, TopicNames, columns
+from kafkascope.analyzer.statistics.model import Line, Row, TopicNames, columns
 from kafkascope.dissectors.zookeeper.paths import KEPT_OFFSET, place_of
 from kafkascope.dissectors.zookeeper.types import BASE
 
@@ -75,6 +75,7 @@ class Delivery(DeliveryFacts):
 
     NAME = "delivery"
     KEYS = KEYS | KEPT
+    SINGLY = KEYS - {HEARTBEAT}
     VERSION = 6
     COLUMNS = columns(
         "group topic partition commits failed committed_offset fetched_offset end_offset lag"
@@ -92,9 +93,10 @@ class Delivery(DeliveryFacts):
                 if not error and max(ends) >= 0:
                     self.bounds[(topic, number)].ends.add_all(parts.ends, ends)
         else:
-            self._add_other(batch.row, batch.exchange)
+            self._add_other(batch)
 
-    def _add_other(self, row: Row, exchange: Exchange) -> None:
+    def _add_other(self, batch: ExchangeBatch) -> None:
+        row, exchange = batch.row, batch.exchange
         key, end_ns = row.api_key, row.time_ns + (row.latency_ns or 0)
         asked, response = exchange.request_body, exchange.response_body
         if key in KEPT and row.zookeeper is not None:
@@ -115,7 +117,7 @@ class Delivery(DeliveryFacts):
         if not group:
             return
         here = self.belongs[(group, *client_key_of(row))]
-        stretch(here, row.time_ns)
+        stretch(here, batch.first_ns, batch.last_ns)
         for name in ("session", "rebalance"):
             if (limit_ms := asked.get(f"{name}_timeout_ms") or 0) > 0:
                 here.take(**{f"{name}_ms": limit_ms})

@@ -14,7 +14,9 @@ from kafkascope.analyzer.identity import host_of
 from kafkascope.analyzer.merging.bounded import Event, Events, Names
 from kafkascope.analyzer.merging.measures import Measures, least, most, stretch, total, whole
 from kafkascope.analyzer.merging.tables import OTHERS, Keyed, table
+from kafkascope.analyzer.statistics.exchange_batch import ExchangeBatch
 from kafkascope.analyzer.statistics.groups.events import (
+    HEARTBEAT,
     KEYS,
     OFFSET_COMMIT,
     TXN_OFFSET_COMMIT,
@@ -26,9 +28,7 @@ from kafkascope.analyzer.statistics.groups.story import story_of
 from kafkascope.analyzer.statistics.limits import LIMITS
 from kafkascope.analyzer.statistics.model import (
     Accumulator,
-    Exchange,
     Line,
-    Row,
     TopicNames,
     columns,
     filled,
@@ -56,6 +56,7 @@ class Groups(Accumulator):
 
     NAME = "groups"
     KEYS = KEYS
+    SINGLY = KEYS - {HEARTBEAT, OFFSET_COMMIT, TXN_OFFSET_COMMIT}
     VERSION = 3
     COLUMNS = columns(
         "group protocol (type) assignor members active generations rebalances median longest "
@@ -81,31 +82,31 @@ class Groups(Accumulator):
         self._stories: dict[str, Story] = {}
         """Stories since the last event: detectors use them one after the other."""
 
-    def add_exchange(self, row: Row, exchange: Exchange) -> None:
-        found = observed(row, exchange)
+    def add(self, batch: ExchangeBatch) -> None:
+        row, count = batch.row, len(batch)
+        found = observed(row, batch.exchange)
         if found is None:
             return
         self._stories.clear()
         group = self._groups[(found.group,)]
-        group.commits += row.api_key in (OFFSET_COMMIT, TXN_OFFSET_COMMIT)
+        group.commits += count if row.api_key in (OFFSET_COMMIT, TXN_OFFSET_COMMIT) else 0
         group.failed += bool(row.errors)
         if found.protocol:
             group.protocols.add(found.protocol)
-        stretch(group, row.time_ns)
+        stretch(group, batch.first_ns, batch.last_ns)
         for event in found.events:
             group.events.add(event)
         if found.alive is not None:
-            self._saw(found.group, found.alive, row)
+            self._saw(found.group, found.alive, batch)
 
-    def _saw(self, group: str, alive: Alive, row: Row) -> None:
-        commit = row.api_key == OFFSET_COMMIT
-        # A broker hears of a member when the request is there, and answers a join late.
-        seen = row.time_ns + (row.latency_ns or 0)
+    def _saw(self, group: str, alive: Alive, batch: ExchangeBatch) -> None:
+        row, commit, count = batch.row, batch.api_key == OFFSET_COMMIT, len(batch)
         here = Presence(
-            first_ns=row.time_ns,
-            last_ns=seen,
-            beats=not commit,
-            commits=commit,
+            first_ns=batch.first_ns,
+            # A broker hears of a member when the request is there, and answers a join late.
+            last_ns=max(batch.ends),
+            beats=0 if commit else count,
+            commits=count if commit else 0,
             client_id=row.client_id,
             host=host_of(row.client_address),
             instance=alive.instance,

@@ -58,6 +58,7 @@ class Applications(MapFacts):
     NAME = "map"
     VERSION = 6
     KEYS = OF_GROUPS | CARRIERS | {INIT_PRODUCER_ID, END_TRANSACTION}
+    SINGLY = frozenset({END_TRANSACTION})
     COLUMNS = columns(
         "application way topic group records bytes (first) (last) peers clients users software "
         "(racks) schemas (rule)",
@@ -178,7 +179,7 @@ class Applications(MapFacts):
         for group, how, topics in _groups(key, request):
             mine = self.groups[(*who, group)]
             mine.how |= how
-            stretch(mine, batch.row.time_ns)
+            stretch(mine, batch.first_ns, batch.last_ns)
             for topic in topics:
                 mine.topics.add((topic,))
 

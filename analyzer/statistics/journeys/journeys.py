@@ -50,6 +50,7 @@ class Journeys(Applications):
 
     NAME = "journeys"
     KEYS = Applications.KEYS | {OFFSET_COMMIT, SHARE_ACKNOWLEDGE}
+    SINGLY = Applications.SINGLY | {OFFSET_COMMIT, OFFSETS_IN_TRANSACTION, SHARE_ACKNOWLEDGE}
     COLUMNS = columns(
         "producer topic group (readers) records",
         *(

@@ -151,7 +151,7 @@ def fetched(draw: st.DrawFn, number: int) -> tuple[bytes, bytes]:
         }
         for name in draw(names)
     ]
-    asked = {
+    asked: dict[str, Any] = {
         "replica_id": draw(st.sampled_from((-1, -1, 3))),
         "isolation_level": draw(st.integers(0, 1)),
         "session_id": draw(st.sampled_from((0, 7))),
@@ -164,12 +164,96 @@ def fetched(draw: st.DrawFn, number: int) -> tuple[bytes, bytes]:
     )
 
 
+OF_GROUPS = {"group_id": st.sampled_from("gh"), "member_id": st.sampled_from("mn")}
+WITHIN = {"transactional_id": st.sampled_from("tu"), "producer_id": st.integers(7, 8)}
+GENERATION = {"generation_id": st.integers(-1, 1)}
+COMMITTED = {
+    "topics": st.lists(
+        st.builds(
+            lambda name, index, offset: {
+                "name": name,
+                "partitions": [
+                    {
+                        "partition_index": index,
+                        "committed_offset": offset,
+                        "committed_leader_epoch": -1,
+                        "committed_metadata": None,
+                    }
+                ],
+            },
+            st.sampled_from(TOPICS),
+            st.integers(0, 1),
+            st.integers(0, 40),
+        ),
+        max_size=2,
+    )
+}
+NODE = st.fixed_dictionaries(
+    {
+        "node_id": st.integers(0, 2),
+        "host": st.sampled_from(("k0", "k1")),
+        "port": st.just(9092),
+        "rack": st.none(),
+    }
+)
+LEADER = st.fixed_dictionaries(
+    {
+        "error_code": st.just(0),
+        "partition_index": st.integers(0, 1),
+        "leader_id": st.integers(0, 2),
+        "leader_epoch": st.integers(0, 1),
+        "replica_nodes": st.just([0, 1]),
+        "isr_nodes": st.just([0]),
+        "offline_replicas": st.just([]),
+    }
+)
+LED = st.fixed_dictionaries(
+    {
+        "error_code": st.just(0),
+        "name": st.sampled_from(TOPICS),
+        "is_internal": st.just(False),
+        "partitions": st.lists(LEADER, max_size=2),
+        "topic_authorized_operations": st.just(0),
+    }
+)
+ANSWERS: dict[str, dict[str, st.SearchStrategy[Any]]] = {
+    "Metadata": {"brokers": st.lists(NODE, max_size=2), "topics": st.lists(LED, max_size=2)},
+    "FindCoordinator": {"node_id": st.integers(0, 2), "host": st.just("k0"), "port": st.just(9092)},
+}
+OTHERS: dict[tuple[str, int], dict[str, st.SearchStrategy[Any]]] = {
+    ("Heartbeat", 3): OF_GROUPS | GENERATION,
+    ("OffsetCommit", 7): OF_GROUPS | COMMITTED,
+    ("OffsetFetch", 5): {"group_id": st.sampled_from("gh")},
+    ("LeaveGroup", 2): OF_GROUPS,
+    ("ConsumerGroupHeartbeat", 1): OF_GROUPS | {"member_epoch": st.integers(0, 2)},
+    ("ListOffsets", 5): {},
+    ("Metadata", 8): {},
+    ("FindCoordinator", 2): {"key": st.sampled_from("gh")},
+    ("InitProducerId", 1): {"transactional_id": st.sampled_from("tu")},
+    ("AddPartitionsToTxn", 1): {},
+    ("AddOffsetsToTxn", 1): WITHIN | {"group_id": st.sampled_from("gh")},
+    ("EndTxn", 1): WITHIN | {"committed": st.booleans()},
+    ("TxnOffsetCommit", 2): WITHIN | COMMITTED | {"group_id": st.sampled_from("gh")},
+    ("DescribeConfigs", 2): {},
+}
+"""APIs of which several exchanges are one batch, and fields in which they differ."""
+
+
+@st.composite
+def other(draw: st.DrawFn, number: int) -> tuple[bytes, bytes]:
+    """A message without records and its answer."""
+    (name, version), fields = draw(st.sampled_from(sorted(OTHERS.items(), key=repr)))
+    body: Any = {field: draw(values) for field, values in fields.items()}
+    answer = {field: draw(values) for field, values in ANSWERS.get(name, {}).items()}
+    return request(name, version, number, **body), response(name, version, number, **answer)
+
+
 @st.composite
 def exchanged(draw: st.DrawFn) -> list[Pair]:
     """Usual exchanges of one connection, about any number of partitions and batches."""
     wire, context = Wire(), Context()
     for number in range(draw(st.integers(1, 6))):
-        asked, answer = draw(st.one_of(produced(number), fetched(number)))
+        asked, answer = draw(st.one_of(produced(number), fetched(number), other(number)))
         wire.client(asked)
         wire.broker(answer)
     return [(row_of(each, context.names), each) for each in told(wire.events, context)]
