@@ -135,7 +135,9 @@ def cut(
         except KeyboardInterrupt:
             reading.code = INTERRUPTED
         choice = Choice(reading.bound_filter, cutting.clients, *reading.span())
-        others = cutting.add_others(capture.context.expects, choice)
+        # Where -c ended the reading, what has no exchange may have one in the rest.
+        wants = () if reading.is_counted else (capture.context.expects, choice)
+        others = cutting.add_others(*wants)
         rewrite = Anonymous() if anonymize else Masked()
         with PrivateFile(path) as file:
             if secrets:

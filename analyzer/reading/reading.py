@@ -438,6 +438,11 @@ class Reading:
             if after and (end is None or row.time_ns < end.of(first, last)):
                 yield row, exchange
 
+    @property
+    def is_counted(self) -> bool:
+        """Whether -c ended the reading, perhaps in the middle of connections."""
+        return self._shown == self.options.count
+
     def lacks(self, things: str) -> None:
         """Make `finish` report a table without rows. `things`: the noun of its rows."""
         if things not in self._empty:

@@ -89,7 +89,11 @@ class Originals:
             packet = message.frame.parts[0].packet
             self._told[packet] = BETWEEN.join(filter(None, (self._told.get(packet), *texts)))
 
-    def add_others(self, expected: Callable[[Connection], bool], wanted: Wanted) -> int:
+    def add_others(
+        self,
+        expected: Callable[[Connection], bool] = lambda _: False,
+        wanted: Wanted = lambda *_: False,
+    ) -> int:
         """Choose connections without an exchange, when all exchanges are chosen: see
         `OtherTraffic.kept`. How many they are."""
         count = 0

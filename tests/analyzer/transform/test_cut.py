@@ -21,12 +21,16 @@ from kafkascope.analyzer.transform import cut as cuts
 from kafkascope.analyzer.transform import cut_packets
 from kafkascope.analyzer.transform.cut import Cutting
 from kafkascope.analyzer.transform.limits import LIMITS
+from kafkascope.captures.build import Composer
 from kafkascope.dissectors.records.records import crc_ok
 from tests.analyzer.packed import fields_of, told_of, unpacked
 from tests.analyzer.transform.cuts import cut_to, told
 from tests.explosion.many import connections
 from tests.explosion.turns import write_capture
+from tests.kit.captures import A, B, Tape
+from tests.kit.run import run
 from tests.kit.samples import ROOT, rows_of
+from tests.kit.wire import beat, heartbeat
 
 SAMPLES = sorted((ROOT / "captures" / "samples").glob("*.pcap*"))
 
@@ -221,16 +225,31 @@ def test_parts_are_what_ls_shows(tmp_path, options):
     )
 
 
+@pytest.mark.parametrize("options", [[], ["--secrets"]])
+def test_count_ends_amid_a_connection_that_has_no_exchange_yet(tmp_path, options):
+    tape, one, two = Tape(), Composer(A, B), Composer(A._replace(port=A.port + 1), B)
+    tape.add(one.open() + two.open() + one.send(0, heartbeat(0)) + one.send(1, beat(0)))
+    tape.add(two.send(0, heartbeat(1)[:9]))
+    for number in range(1, 60):  # more than one block
+        tape.add(one.send(0, heartbeat(number, 30_000 * "x")) + one.send(1, beat(number)))
+    tape.add(two.send(0, heartbeat(1)[9:]) + two.send(1, beat(1)))
+    path, target = tmp_path / "a.pcap", tmp_path / "cut.pcapng"
+    path.write_bytes(tape.pcap())
+    assert run("cut", path, *options, "-c", "1", "-o", target).exit_code == 0
+    shown = run("connections", "--json", target).output
+    assert [json.loads(line)["client_address"] for line in shown.splitlines()] == [str(A)]
+
+
 def test_the_command(tmp_path):
     path = str(next(path for path in SAMPLES if path.name == "transactions.pcap"))
     target = tmp_path / "cut.pcapng"
-    run = CliRunner().invoke(cut, [path, "-Y", "api == ApiVersions", "-o", str(target)])
-    assert run.exit_code == 0, run.output
+    done = CliRunner().invoke(cut, [path, "-Y", "api == ApiVersions", "-o", str(target)])
+    assert done.exit_code == 0, done.output
     assert {row.api for row in rows_of(target)} == {"ApiVersions"}
     copy = tmp_path / "copy.pcap"
     shutil.copy(path, copy)
-    run = CliRunner().invoke(cut, [str(copy), "-o", str(copy)])
-    assert run.exit_code == 2
+    done = CliRunner().invoke(cut, [str(copy), "-o", str(copy)])
+    assert done.exit_code == 2
     assert copy.read_bytes() == Path(path).read_bytes()
     assert CliRunner().invoke(cut, [path]).exit_code == 2
 
