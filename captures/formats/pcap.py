@@ -9,16 +9,8 @@ from __future__ import annotations
 from struct import Struct
 from typing import Final
 
-from kafkascope.captures.formats.records import (
-    OTHER_CAPTURE,
-    USUAL,
-    CaptureRecord,
-    Format,
-    Found,
-    Interface,
-)
+from kafkascope.captures.formats.records import USUAL, CaptureRecord, Format, Found, Interface
 from kafkascope.captures.limits import LIMITS
-from kafkascope.captures.packets.link import ETHERNET
 from kafkascope.kernel import records
 
 _MAGICS: Final[dict[bytes, tuple[str, int, int, int]]] = {
@@ -39,9 +31,9 @@ _MAGICS: Final[dict[bytes, tuple[str, int, int, int]]] = {
 }
 """First bytes -> byte order, nanoseconds per fraction, sizes of file header and record header."""
 
-# AIX writes version 2.2, nanoseconds, and link types by ifType (RFC 1573) in place of LINKTYPE_.
-_AIX_VERSION: Final = (2, 2)
-_AIX_LINKS: Final = {6: ETHERNET, 24: 0}
+OTHER_CAPTURE: Final = "a capture of another format starts here; join captures with mergecap"
+# AIX writes version 2.2, nanoseconds, and an ifType (RFC 1573), as here of Ethernet and loopback.
+_AIX_LINKS: Final = {6: 1, 24: 0}
 
 _VERSIONS: Final = frozenset((b"\2\0\4\0", b"\0\2\0\4"))
 
@@ -69,7 +61,7 @@ class Pcap(Format):
         record may follow it."""
         self.order, self.unit_ns, self.header, self.skip = _MAGICS[head[:4]]
         *version, _, _, snaplen, link = Struct(self.order + "HHIIII").unpack_from(head, 4)
-        if tuple(version) == _AIX_VERSION and link in _AIX_LINKS:
+        if version == [2, 2] and link in _AIX_LINKS:
             self.unit_ns, link = 1, _AIX_LINKS[link]
         # The upper bits tell about a trailing frame check sequence; IP's length leaves it out
         # anyway.

@@ -93,28 +93,21 @@ class Pcapng(Format):
         known = len(self.interfaces) - self.first
         while at + 12 <= end:
             kind, size = two(buffer, at)
+            following = at + size
             if kind == ENHANCED_PACKET and at + 28 <= end:
                 _, _, interface, _, _, captured, _ = packet(buffer, at)
                 if (
-                    size & 3
-                    or captured + 32 > size
-                    or size > LIMITS.packet_bytes
-                    or interface >= known
+                    captured + 32 <= size <= LIMITS.packet_bytes
+                    and following <= end
+                    and interface < known
+                    and not size & 3
+                    and one(buffer, following - 4)[0] == size
                 ):
-                    if self._is_whole(buffer, at, end, size):
-                        self.damage = self._complaint(size, captured, interface)
-                    break
-                following = at + size
-                if following > end:
-                    break
-                if one(buffer, following - 4)[0] != size:
-                    self.damage = "a block whose two lengths differ"
-                    break
-                add(at)
-                if self._ours and size - captured > PLAIN_SIZE:
-                    self._remark(buffer, at, interface, captured, size)
-                at = following
-                continue
+                    add(at)
+                    if self._ours and size - captured > PLAIN_SIZE:
+                        self._remark(buffer, at, interface, captured, size)
+                    at = following
+                    continue
             if kind == SECTION:
                 if positions:
                     break
@@ -155,17 +148,6 @@ class Pcapng(Format):
                 self.remarks.append(remark(at, end, _text(value)))
                 return
 
-    def _is_whole(self, buffer: bytearray, at: int, end: int, size: int) -> bool:
-        """Whether all of a bad block is there, as far as its size can be believed. When its two
-        lengths agree, only this block is lost."""
-        if size & 3 or not 32 <= size <= LIMITS.packet_bytes:
-            return True
-        if at + size > end:
-            return self.final
-        if self._one(buffer, at + size - 4)[0] == size:
-            self.beyond = size
-        return True
-
     def search(self, data: bytearray, final: bool, damaged: int = 0) -> Found:
         from kafkascope.captures.formats.resync import search_pcapng
 
@@ -173,19 +155,6 @@ class Pcapng(Format):
 
     def record_size(self, buffer: bytearray, at: int, end: int) -> int:
         return int(self._one(buffer, at + 4)[0]) if at + 8 <= end else 12
-
-    def _complaint(self, size: int, captured: int, interface: int) -> str:
-        # What the length alone tells comes first: with a small buffer it is all that is there.
-        if size & 3 or size < 12:
-            return f"a block with the impossible length {size}"
-        if size < 32:
-            return f"a packet block of {size} bytes"
-        if size > LIMITS.packet_bytes:
-            return f"a block of {size} bytes"
-        known = len(self.interfaces) - self.first
-        if interface >= known:
-            return f"a packet of interface {interface}, but only {known} are described"
-        return f"a packet of {captured} bytes in a block of {size}"
 
     def _section_order(self, buffer: bytearray, at: int) -> bool:
         """Begin a section; return whether its byte order is known."""
@@ -230,17 +199,19 @@ class Pcapng(Format):
                 self.damage = "a simple packet block without interface"
             self.uniform = False
             return not self.damage
-        elif kind == OLD_PACKET:
+        elif kind in (OLD_PACKET, ENHANCED_PACKET):
             if end - body < 20:
                 self.damage = "a packet block without header"
-            else:
-                interface, _, _, _, captured, _ = self._old(buffer, body)
-                if interface >= known or captured > end - body - 20:
-                    self.damage = self._complaint(size, captured, interface)
+                return False
+            interface = (self._old if kind == OLD_PACKET else self._one)(buffer, body)[0]
+            (captured,) = self._one(buffer, body + 12)
+            if interface >= known:
+                described = f"only {known} are described"
+                self.damage = f"a packet of interface {interface}, but {described}"
+            elif captured > end - body - 20:
+                self.damage = f"a packet of {captured} bytes in a block of {size}"
             self.uniform = False
             return not self.damage
-        elif kind == ENHANCED_PACKET:
-            self.damage = f"a packet block of {size} bytes"
         return False
 
     def _names(self, buffer: bytearray, at: int, end: int) -> None:

@@ -134,7 +134,6 @@ class Format(Protocol):
 CUT: Final = "the record is incomplete"
 """Reason why the last record of a file cannot be read."""
 CUT_SHORT: Final = "is cut short"
-OTHER_CAPTURE: Final = "a capture of another format starts here; join captures with mergecap"
 
 
 class FileGap(NamedTuple):

@@ -13,8 +13,7 @@ import re
 from collections.abc import Iterator
 from typing import Final, Protocol, runtime_checkable
 
-from kafkascope.captures.formats.pcap import Pcap, size_of_header
-from kafkascope.captures.formats.records import OTHER_CAPTURE
+from kafkascope.captures.formats.pcap import OTHER_CAPTURE, Pcap, size_of_header
 from kafkascope.captures.inputs.inflate import ByteStream, Pieces, is_compressed
 
 # Bytes at the beginning of a file that show how it was written. Binary data of that size have 256

@@ -24,7 +24,7 @@ from kafkascope.kernel.headers import (
 if TYPE_CHECKING:
     from kafkascope.captures.formats.records import Block
 
-__all__ = ["HeaderColumns", "columns_of", "first_late", "lateness", "times_of"]
+__all__ = ["HeaderColumns", "columns_of", "first_late", "times_of"]
 
 # Added to any time of a capture, it does not wrap around.
 MOST_SHIFT_NS: Final = 1 << 60
@@ -83,15 +83,3 @@ def times_of(block: Block) -> list[int]:
         if found is not None:
             return found
     return [packet.time_ns for packet in block.packets()]
-
-
-def lateness(times: list[int], latest_ns: int) -> int:
-    """Return by how much a time is before the latest one up to it, at most. `latest_ns`: of the
-    packets before."""
-    worst = 0
-    for time_ns in times:
-        if time_ns > latest_ns:
-            latest_ns = time_ns
-        elif latest_ns - time_ns > worst:
-            worst = latest_ns - time_ns
-    return worst

@@ -12,6 +12,8 @@ from bisect import bisect_left
 from collections.abc import Iterable
 from contextlib import closing
 from dataclasses import dataclass, field, replace
+from itertools import accumulate
+from operator import sub
 
 from kafkascope.captures.errors import CutShort
 from kafkascope.captures.formats.pcap import Pcap
@@ -21,7 +23,7 @@ from kafkascope.captures.inputs.opening import format_of, open_stream
 from kafkascope.captures.inputs.time_order import TOLERANCE_NS
 from kafkascope.captures.inputs.window import Window
 from kafkascope.captures.limits import LIMITS
-from kafkascope.captures.packets.columns import lateness, times_of
+from kafkascope.captures.packets.columns import times_of
 from kafkascope.captures.parts.split import SPLIT_BYTES, Index, Opener, Split, index, read_split
 
 
@@ -99,7 +101,8 @@ def walk(
                 count = bisect_left(block.positions, end - block.base)
                 if count:
                     times = times_of(block)[:count]
-                    out.late |= lateness(times, out.last_ns) > TOLERANCE_NS
+                    latest = accumulate(times, max, initial=out.last_ns)
+                    out.late |= max(map(sub, latest, times)) > TOLERANCE_NS
                     out.first_ns = times[0] if out.first_ns is None else out.first_ns
                     out.last_ns = max(out.last_ns, max(times))
                     out.final_ns = times[-1]

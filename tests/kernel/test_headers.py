@@ -13,7 +13,7 @@ from kafkascope.captures.build import Composer
 from kafkascope.captures.formats.records import Block
 from kafkascope.captures.inputs.files import Source
 from kafkascope.captures.model import Endpoint
-from kafkascope.captures.packets.columns import columns_of, first_late, lateness, times_of
+from kafkascope.captures.packets.columns import columns_of, first_late, times_of
 from kafkascope.captures.packets.tcp import UNKNOWN, Segment, scale_in, segment_of
 from kafkascope.kernel import headers
 from tests.kit.captures import Tape, Trickle, conversation
@@ -150,7 +150,3 @@ def test_late_packets(times: list[int], before: tuple[int, int]) -> None:
     else:
         assert at == len(times)
     assert latest == (second, first)
-    tops = [max([before[1], *times[: index + 1]]) for index in range(len(times))]
-    assert lateness(times, before[1]) == max(
-        [top - each for top, each in zip(tops, times, strict=True)], default=0
-    )

@@ -142,7 +142,7 @@ DAMAGE: dict[str, tuple[bytes, str]] = {
     "two lengths": (enhanced("<", 2)[:-4] + b"\0\0\0\0", "two lengths"),
     "odd length": (pack("<II", 6, 33) + bytes(100), "length 33"),
     "tiny block": (pack("<II", 99, 4) + bytes(40), "length 4"),
-    "tiny packet block": (block("<", 6, b""), "packet block of 12"),
+    "tiny packet block": (block("<", 6, b""), "packet block without header"),
     "tiny interface": (block("<", 1, b""), "interface block"),
     "tiny old block": (block("<", 2, b"1234"), "packet block without header"),
     "huge packet": (pack("<II", 6, 1 << 30) + bytes(100), "1073741824"),
