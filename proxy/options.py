@@ -222,7 +222,7 @@ _OPTIONS: Final = (
         "--port-base",
         "N",
         "Base port: the listener of node 3 gets port N+3 (default: free ports)",
-        type=int,
+        type=click.IntRange(1, 65_535),
     ),
     _network("--advertise", "HOST", "Host in the addresses for clients (default: --listen)"),
     _network(

@@ -300,6 +300,7 @@ def test_the_address_that_a_request_came_to_is_ours(came_to: str, host: str, ser
         (["--upstream", "b", "--metrics-host", "x"], "--metrics-host needs --metrics"),
         (["--upstream", "b", "--metrics", ":1", "--metrics-host", "a\tb"], "is not a host name"),
         (["--upstream", "b", "-w", "f", "--keep-bytes", "1GB"], "needs --rotate-bytes"),
+        (["--upstream", "b", "--port-base", "70000"], "not in the range"),
         (["--upstream", "b", "--rotate-time", "10m"], "needs -w FILE"),
         (["--upstream", "b", "-w", "f", "--rotate-time", "60"], "write 60s"),
         (["--upstream", "b", "--tls", "--tls-key", __file__], "needs --tls-cert"),
