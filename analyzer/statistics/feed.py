@@ -51,8 +51,8 @@ class Feed:
         self._named = {
             key
             for each in self._takers
-            for keys in (getattr(each, "KEYS", None), getattr(each, "ODD_KEYS", ()))
-            for key in keys or ()
+            for name in ("KEYS", "ODD_KEYS", "SINGLY")
+            for key in getattr(each, name, None) or ()
         }
         """Keys of APIs that an accumulator names; to all accumulators any other API is the same."""
         self._adds: dict[tuple[int | None, bool], list[tuple[Add, bool]]] = {}

@@ -13,7 +13,7 @@ from kafkascope.analyzer.pipeline.tables.schemas import ADDED, EXCHANGES
 from kafkascope.analyzer.pipeline.tables.values import exchange_values
 from kafkascope.analyzer.session import packing
 from kafkascope.analyzer.session.rows import row_of_columns
-from kafkascope.analyzer.session.session import session_of
+from tests.kit.captures import session_of
 from tests.kit.samples import ROOT
 
 SAMPLE = ROOT / "captures" / "samples" / "transactions.pcap"

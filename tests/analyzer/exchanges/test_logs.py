@@ -19,7 +19,6 @@ from kafkascope.analyzer.findings import Findings
 from kafkascope.analyzer.findings.outcomes import outcomes
 from kafkascope.analyzer.model import Exchange
 from kafkascope.analyzer.requestlog.printing import printed
-from kafkascope.analyzer.session.session import session_of
 from kafkascope.analyzer.statistics.accumulators import STATISTICS
 from kafkascope.analyzer.statistics.exchange_batch import ExchangeBatch
 from kafkascope.analyzer.statistics.feed import Feed
@@ -27,6 +26,7 @@ from kafkascope.analyzer.statistics.journeys.drawing import map_lines
 from kafkascope.analyzer.topics import TopicNames
 from kafkascope.captures.errors import NotACapture
 from kafkascope.dissectors.registry import APIS, example, layout_of
+from tests.kit.captures import session_of
 from tests.kit.samples import SAMPLES
 from tests.kit.wire import Wire, request, response, told
 

@@ -13,7 +13,7 @@ from kafkascope.analyzer.filter.bind import resolve
 from kafkascope.analyzer.filter.errors import FilterError, distance, nearest
 from kafkascope.analyzer.filter.fields import FIELDS, WIRESHARK, all_names
 from kafkascope.analyzer.filter.language import bind, complete, seen_in
-from kafkascope.analyzer.session.session import session_of
+from tests.kit.captures import session_of
 from tests.kit.samples import SAMPLES
 
 

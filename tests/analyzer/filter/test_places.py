@@ -27,13 +27,14 @@ from kafkascope.analyzer.pipeline.stored import row_of_table
 from kafkascope.analyzer.pipeline.tables.arrow import record_batch
 from kafkascope.analyzer.pipeline.tables.schemas import EXCHANGES
 from kafkascope.analyzer.pipeline.tables.values import exchange_values
-from kafkascope.analyzer.session.session import Session, session_of
+from kafkascope.analyzer.session.session import Session
 from kafkascope.analyzer.topics import TopicNames
 from kafkascope.captures.inputs.spool import Spool
 from kafkascope.dissectors.reference.codes import error_name
 from kafkascope.proxy.rules.matching import refusal
 from kafkascope.proxy.rules.verdicts import BROKER, CLIENT
 from tests.analyzer.filter.decoded.orders import capture_of_orders, payloads
+from tests.kit.captures import session_of
 from tests.kit.samples import ROOT
 
 CAPTURES = [

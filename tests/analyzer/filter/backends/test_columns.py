@@ -21,7 +21,7 @@ from kafkascope.analyzer.filter.decoded.reading import Decoding
 from kafkascope.analyzer.filter.fields import FIELDS, NOTED, STATES, Field, Type
 from kafkascope.analyzer.filter.language import Known, compile_filter, compile_query
 from kafkascope.analyzer.model import Exchange, ZooKeeperFacts
-from kafkascope.analyzer.session.session import Session, session_of
+from kafkascope.analyzer.session.session import Session
 from kafkascope.analyzer.topics import TopicNames
 from kafkascope.captures.inputs.spool import NotKept, Spool
 from kafkascope.captures.model import Connection, Endpoint, TlsSummary
@@ -30,6 +30,7 @@ from kafkascope.dissectors.values import Uuid
 from kafkascope.schemas.decoding import Payloads
 from kafkascope.schemas.known import Assigned, KnownSchemas
 from kafkascope.schemas.model import Schema
+from tests.kit.captures import session_of
 from tests.kit.samples import ROOT
 from tests.matrix import mostly_slow
 
