@@ -26,7 +26,6 @@ from kafkascope.analyzer.exchanges.pairs import (
     exchange_of,
     is_named,
     response_of,
-    with_stages,
 )
 from kafkascope.analyzer.model import Exchange, Origin
 from kafkascope.analyzer.topics import CLUSTER_METADATA
@@ -237,9 +236,7 @@ class OpenInput:
     def _settled(self, events: Iterable[StreamEvent]) -> list[Item]:
         # The statistics of a block are ahead of its events.
         now_ns = self.assembly.reassembler.time_ns
-        settled = self._unacknowledged.passed(self._completed(events), now_ns)
-        # An exchange may wait long for its number, behind a slow one; its path forgets events.
-        return [with_stages(item) for item in settled]
+        return self._unacknowledged.passed(self._completed(events), now_ns)
 
     def _completed(self, events: Iterable[StreamEvent]) -> list[Item]:
         feed, both = self._conversations.feed, self.legs == "both"

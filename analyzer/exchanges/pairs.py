@@ -14,7 +14,6 @@ from kafkascope.analyzer.exchanges.column import columns_of
 from kafkascope.analyzer.exchanges.limits import LIMITS
 from kafkascope.analyzer.exchanges.row_json import NOT_UTF8, json_of_row, members, runs_of
 from kafkascope.analyzer.exchanges.rows import Row, collected, row_of
-from kafkascope.analyzer.exchanges.stages import stages_of
 from kafkascope.analyzer.model import Exchange
 from kafkascope.kernel.lines import JsonLines
 from kafkascope.kernel.pairs import OWN, Pair
@@ -37,16 +36,6 @@ def exchange_of(item: Item) -> Exchange:
     if isinstance(item, Exchange):
         return item
     exchange: Exchange = item.reader.host.exchange(item) if type(item) is Pair else item.exchange()
-    return exchange
-
-
-def with_stages(item: Item) -> Item:
-    """Return an exchange with its stages by what is known of its path by now, where they do not
-    follow from its own times."""
-    if type(item) is Pair and item.undisturbed():
-        return item
-    exchange = exchange_of(item)
-    exchange.stages = stages_of(exchange)
     return exchange
 
 
