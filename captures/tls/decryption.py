@@ -41,11 +41,19 @@ def take_records(
     state: TlsState, side: Side, records: Sequence[TlsRecord], pieces: Sequence[Piece]
 ) -> None:
     """Take the records that came with a chunk, as far as they need not wait."""
+    buffer = side.buffer
     for index, record in enumerate(records):
         if state.patient and _awaits(state, side, record):
             state.waiting = Stall(side.number, records[index:], pieces)
             return
+        searching = side.search is not None
+        if searching and record.behind < buffer.unread:
+            # It came after the search began, which has to have it.
+            buffer.restart()
+            return
         _record(state, side, record)
+        if side.search is not None and not searching:
+            buffer.unread = record.behind
     if side.buffer.lost and side.stage is Stage.TRAFFIC and side.opened and side.readable:
         # The header of a record was changed.
         state.damaged("bytes that are not a TLS record")

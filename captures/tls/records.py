@@ -22,7 +22,7 @@ from typing import Final, NamedTuple
 
 from kafkascope.captures.limits import LIMITS
 from kafkascope.captures.model import Chunk, Connection, Gap, Piece, StreamEvent
-from kafkascope.captures.resumable import Resumable
+from kafkascope.captures.resumable import TRANSIENT, Resumable
 
 CHANGE_CIPHER_SPEC: Final = 20
 ALERT: Final = 21
@@ -56,6 +56,11 @@ class TlsRecord(NamedTuple):
     """Offset of the header in what `pieces` counts."""
 
     @property
+    def behind(self) -> int:
+        """How many pieces are behind the one in which it ends."""
+        return pieces_behind(self.pieces, self.begin + HEADER + self.size - 1)
+
+    @property
     def header(self) -> bytes:
         """The bytes before the body."""
         return pack(">BHH", self.kind, self.version, self.size)
@@ -77,6 +82,8 @@ class RecordBuffer(Resumable):
     """The same when the record is complete; 0 while its header is not."""
     lost: bool = False
     """No more records can be found: bytes are missing, or this is no TLS."""
+    unread: int = field(default=0, metadata=TRANSIENT)
+    """Pieces of a chunk behind the one with which a search began."""
     whole: bool = True
     """Whether the bodies of application data are wanted; others are small, and always are."""
 
@@ -126,6 +133,7 @@ class RecordBuffer(Resumable):
             length = data[at + 3] << 8 | data[at + 4]
             if not is_header(kind, version, length):
                 self.lost = True
+                self.unread = pieces_behind(pieces, at + HEADER - 1)
                 return found
             end = at + HEADER + length
             wanted = self.whole or kind != APPLICATION_DATA
@@ -192,6 +200,11 @@ def is_header(kind: int, version: int, length: int) -> bool:
         and version >> 8 == 3
         and length <= LIMITS.tls_record_bytes
     )
+
+
+def pieces_behind(pieces: list[Piece], at: int) -> int:
+    """Return how many pieces are behind the one with the byte at an offset."""
+    return len(pieces) - bisect_right(pieces, at, key=_start)
 
 
 def shifted(pieces: list[Piece], by: int) -> list[Piece]:

@@ -13,6 +13,7 @@ Where each byte stands: `records.Plaintext`. State without I/O; knows nothing of
 
 from __future__ import annotations
 
+from itertools import islice
 from typing import Self
 
 from kafkascope.captures.limits import LIMITS
@@ -108,7 +109,7 @@ class TlsStream(TlsState):
         """Take the next event of the connection; return those of the plaintext."""
         if isinstance(event, Chunk):
             found = self.decrypt_fast(event)
-            return self._chunk(event) if found is None else [found]
+            return self._packets(event) if found is None else [found]
         if isinstance(event, Gap):
             return self._gap(event)
         if isinstance(event, Closed):
@@ -119,6 +120,24 @@ class TlsStream(TlsState):
         return [event]
 
     # --- chunks
+
+    def _packets(self, chunk: Chunk) -> list[StreamEvent]:
+        """Take a chunk, and packet by packet what is searched for a record: where one is found may
+        depend on how many bytes there are."""
+        side, count = self.sides[chunk.direction], len(chunk.pieces)
+        if count == 1:
+            return self._chunk(chunk)
+        out, unread = [], count
+        if side.search is None:
+            side.buffer.unread = 0
+            out = self._chunk(chunk)
+            unread = side.buffer.unread
+        for part in islice(chunk.by_piece(), count - unread, None):
+            if self.waiting is None:
+                out += self._chunk(part)
+            elif side.search is not None:
+                side.search.add(part.data, part.pieces)
+        return out
 
     def _chunk(self, chunk: Chunk) -> list[StreamEvent]:
         side = self._turn_to(chunk.direction)
