@@ -45,7 +45,6 @@ _RECORDS: Final = {
 }
 """Side and fields of the sizes of records, in Produce and Fetch."""
 
-SIDES: Final = ("request", "response")
 TIMES: Final = (
     "totalTimeMs",
     "requestQueueTimeMs",
@@ -148,7 +147,7 @@ def parse_json(message: bytes, written_ns: int, level: str) -> Completed:
 
 def json_bodies(document: dict[str, Any]) -> tuple[LoggedBody, LoggedBody]:
     """Return both bodies of a document, whose API and version are numbers."""
-    header, request, response = (document[name] for name in ("requestHeader", *SIDES))
+    header, request, response = document["requestHeader"], document["request"], document["response"]
     key, version = header["requestApiKey"], header["requestApiVersion"]
     layouts = layouts_of(key, version)
     if key == API_VERSIONS and version > 2 and request == {}:

@@ -173,7 +173,7 @@ class Accumulator(Measures):
     KEYS: ClassVar[frozenset[int] | None] = None
     """APIs of which it takes exchanges; None for all: see `feed`."""
     SINGLY: ClassVar[frozenset[int]]
-    """Of `KEYS`, those whose exchanges it takes one by one: see `Feed`."""
+    """APIs whose exchanges it takes one by one: see `Feed`."""
     ODD: ClassVar[bool] = False
     """Whether it takes all exchanges that are not as they should be."""
 

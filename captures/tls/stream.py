@@ -132,7 +132,7 @@ class TlsStream(TlsState):
             side.buffer.unread = 0
             out = self._chunk(chunk)
             unread = side.buffer.unread
-        for part in islice(chunk.by_piece(), count - unread, None):
+        for part in islice(chunk.by_piece(), count - unread, None) if unread else ():
             if self.waiting is None:
                 out += self._chunk(part)
             elif side.search is not None:

@@ -152,16 +152,18 @@ QUORUM_NODE_ENDPOINT = (
     Uint16("port", "1+"),
 )
 
+QUORUM_PARTITION = (
+    Int32("partition_index", "0+"),
+    Int16("error_code", "0+", enum="ErrorCode"),
+    Int32("leader_id", "0+", entity="brokerId"),
+    Int32("leader_epoch", "0+", volatile=True),
+)
+
 QUORUM_EPOCH_RESPONSE = (
     Int16("error_code", "0+", enum="ErrorCode"),
     Array("topics", "0+").of(
         String("topic_name", "0+", entity="topicName"),
-        Array("partitions", "0+").of(
-            Int32("partition_index", "0+"),
-            Int16("error_code", "0+", enum="ErrorCode"),
-            Int32("leader_id", "0+", entity="brokerId"),
-            Int32("leader_epoch", "0+", volatile=True),
-        ),
+        Array("partitions", "0+").of(*QUORUM_PARTITION),
     ),
     Array("node_endpoints", "1+", tag=0).of(*QUORUM_NODE_ENDPOINT),
 )

@@ -1,6 +1,6 @@
 """Vote (api key 52)."""
 
-from kafkascope.dissectors.messages.common_structs import QUORUM_NODE_ENDPOINT
+from kafkascope.dissectors.messages.common_structs import QUORUM_NODE_ENDPOINT, QUORUM_PARTITION
 from kafkascope.dissectors.schema import (
     Array,
     Bool,
@@ -36,10 +36,7 @@ VOTE_RESPONSE = response("Vote", key=52, versions="0-2", flexible="0+").of(
     Array("topics", "0+").of(
         String("topic_name", "0+", entity="topicName"),
         Array("partitions", "0+").of(
-            Int32("partition_index", "0+"),
-            Int16("error_code", "0+", enum="ErrorCode"),
-            Int32("leader_id", "0+", entity="brokerId"),
-            Int32("leader_epoch", "0+", volatile=True),
+            *QUORUM_PARTITION,
             Bool("vote_granted", "0+"),
         ),
     ),
