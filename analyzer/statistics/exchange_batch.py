@@ -247,8 +247,8 @@ class ExchangeBatch:
 
     @cached_property
     def singles(self) -> list[ExchangeBatch]:
-        """Each exchange as a batch by itself, for who reads bodies."""
-        return [self] if len(self) == 1 else [ExchangeBatch.of(*each) for each in self]
+        """Each of several exchanges as a batch by itself, for who reads bodies."""
+        return [ExchangeBatch.of(*each) for each in self]
 
     def row_of(self, number: int) -> Row:
         return self._row(self._by_number[number])

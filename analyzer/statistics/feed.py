@@ -116,7 +116,7 @@ class Feed:
             takers = (each for each in self._takers if wants(each, about[0], odd=about[1]))
             adds = self._adds[about] = [(each.add, _singly(each, key)) for each in takers]
         for add, singly in adds:
-            if singly:
+            if singly and len(batch) > 1:
                 for each in batch.singles:
                     add(each)
             else:
