@@ -180,13 +180,20 @@ class Path:
     ) -> None:
         """Take a packet with ACK that brings the next bytes of its direction, or none. `window` as
         in its header; `UNKNOWN` where that was cut off."""
+        before: i64 = self.ack0 if direction == 0 else self.ack1
+        if before >= 0 and (ack - before) & MASK >= HALF:
+            # A copy of an older packet, or one that was overtaken: newer ones said more.
+            if length != 0:
+                self.bytes(direction, time_ns, (seq + length) & MASK, length)
+            return
         if direction == 0:
             self.established(time_ns)
             if window == 0 or self.closed0 != 0:
                 self.closed0 = self.windowed(0, self.closed0, time_ns, window)
-            if ack != self.ack0 and self.burst == 1:
-                self.acknowledged(time_ns, ack, length)
-            self.ack0 = ack
+            if ack != self.ack0:
+                if self.burst == 1:
+                    self.acknowledged(time_ns, ack, length)
+                self.ack0 = ack
             if ack == self.end1:
                 self.settled1 = time_ns
             if window > 0 and self.scale0 > 0:
@@ -196,9 +203,10 @@ class Path:
         else:
             if window == 0 or self.closed1 != 0:
                 self.closed1 = self.windowed(1, self.closed1, time_ns, window)
-            if ack != self.ack1 and self.burst == 0:
-                self.acknowledged(time_ns, ack, length)
-            self.ack1 = ack
+            if ack != self.ack1:
+                if self.burst == 0:
+                    self.acknowledged(time_ns, ack, length)
+                self.ack1 = ack
             if ack == self.end0:
                 self.settled0 = time_ns
             if window > 0 and self.scale1 > 0:

@@ -400,6 +400,7 @@ def test_bytes_may_be_sent_again_until_they_are_acknowledged(start: int) -> None
     assert not path.covers(1, packets.next[1])
     assert path.covers(1, (packets.next[1] - 500) & MASK)
     packets.ack(0)
+    packets.ack(0, behind=500)  # a copy of an older packet takes nothing back
     assert path.unacknowledged(1) == UNKNOWN
     assert path.covers(1, packets.next[1])
 
