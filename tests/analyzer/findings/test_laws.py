@@ -20,7 +20,7 @@ from kafkascope.analyzer.findings.unanswered import Unanswered
 from kafkascope.analyzer.findings.view import Counts
 from kafkascope.analyzer.statistics.model import WrongState
 from tests.analyzer.findings.judging import judged
-from tests.analyzer.statistics.laws import counted, parts, traffic
+from tests.kit.counting import counted, parts, traffic
 from tests.kit.samples import CAPTURES
 
 FILES = ("rebalance.pcap", "transactions.pcap", "java-old.pcap", "sasl.pcap", "zookeeper.pcap")

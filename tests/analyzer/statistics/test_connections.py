@@ -7,11 +7,9 @@ from typing import Any
 
 import pytest
 
-from kafkascope.analyzer.exchanges.offline import open_capture
-from kafkascope.analyzer.exchanges.rows import row_of
 from kafkascope.analyzer.statistics.connections import Connections
-from kafkascope.analyzer.statistics.exchange_batch import ExchangeBatch
 from kafkascope.captures.tls.begin import ALERTS
+from tests.kit.counting import count_capture
 from tests.kit.samples import TLS
 
 TRUTHS = sorted(TLS.glob("*.truth.json"))
@@ -27,10 +25,7 @@ def lines_of(truth: dict[str, Any]) -> dict[int, dict[str, Any]]:
     """The line of each connection, by the client's port."""
     keys = [] if truth.get("keys_inside") else [TLS / truth["keys"]]
     found = Connections()
-    with open_capture([TLS / truth["capture"]], keylog=keys) as capture:
-        capture.watch = found.saw
-        for exchange in capture.exchanges():
-            found.add(ExchangeBatch.of(row_of(exchange, capture.context.names), exchange))
+    count_capture(TLS / truth["capture"], found, keylog=keys)
     again = Connections().load(json.loads(json.dumps(found.dump())))
     assert again.rows() == found.rows()
     return {int(line["client_address"].rpartition(":")[2]): line for line in found.rows()}

@@ -8,17 +8,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kafkascope.analyzer.conversation.context import Context
-from kafkascope.analyzer.exchanges.rows import row_of
 from kafkascope.analyzer.findings import accumulators
 from kafkascope.analyzer.statistics.exchange_batch import ExchangeBatch
 from kafkascope.analyzer.statistics.feed import Feed, is_out_of_ordinary, wants
 from kafkascope.analyzer.statistics.limits import LIMITS, StatisticsLimits
 from kafkascope.kernel.pairs import OLDER
-from tests.analyzer.statistics.laws import Pair, traffic
 from tests.kit.batches import batch
+from tests.kit.counting import Pair, pairs_in, traffic
 from tests.kit.samples import SAMPLES
-from tests.kit.wire import Wire, request, response, told
+from tests.kit.wire import Wire, request, response
 
 FILES = sorted(path.name for path in SAMPLES.iterdir() if ".pcap" in path.name)
 MANY = ("rebalance.pcap", "transactions.pcap", "java-old.pcap")
@@ -99,13 +97,7 @@ def produced(draw: st.DrawFn, number: int) -> tuple[bytes, bytes]:
         indexes = draw(st.lists(st.integers(0, 2), min_size=1, max_size=2))
         parts = [{"index": index, "records": draw(BLOBS)} for index in indexes]
         results = [
-            {
-                "index": draw(st.sampled_from((*indexes, 9))),
-                "error_code": 0,
-                "base_offset": draw(OFFSETS),
-                "log_append_time_ms": -1,
-                "log_start_offset": 0,
-            }
+            {"index": draw(st.sampled_from((*indexes, 9))), "base_offset": draw(OFFSETS)}
             for _ in draw(st.sampled_from((indexes, indexes[:1], [])))
         ]
         topics.append({"name": name, "partition_data": parts})
@@ -116,105 +108,54 @@ def produced(draw: st.DrawFn, number: int) -> tuple[bytes, bytes]:
     )
 
 
+ASKED = st.fixed_dictionaries({"partition": st.integers(0, 2), "fetch_offset": st.integers(0, 40)})
+FETCHED = st.fixed_dictionaries(
+    {"partition_index": st.integers(0, 2), "records": BLOBS}
+    | {"preferred_read_replica": st.sampled_from((-1, -1, 2))}
+    | dict.fromkeys(("high_watermark", "last_stable_offset", "log_start_offset"), OFFSETS)
+)
+
+
+def of_topics(partition: st.SearchStrategy[Any]) -> st.SearchStrategy[list[Any]]:
+    partitions = st.lists(partition, min_size=1, max_size=2)
+    topic = st.fixed_dictionaries({"topic": st.sampled_from(TOPICS), "partitions": partitions})
+    return st.lists(topic, max_size=2, unique_by=lambda each: each["topic"])
+
+
 @st.composite
 def fetched(draw: st.DrawFn, number: int) -> tuple[bytes, bytes]:
     """A Fetch and its answer, which need not be about what was asked for."""
-    part = {"current_leader_epoch": -1, "log_start_offset": -1, "partition_max_bytes": 1}
-    names = st.lists(st.sampled_from(TOPICS), max_size=2, unique=True)
-    indexes = st.lists(st.integers(0, 2), min_size=1, max_size=2)
-    topics = [
-        {
-            "topic": name,
-            "partitions": [
-                part | {"partition": index, "fetch_offset": draw(st.integers(0, 40))}
-                for index in draw(indexes)
-            ],
-        }
-        for name in draw(names)
-    ]
-    answers = [
-        {
-            "topic": name,
-            "partitions": [
-                {
-                    "partition_index": index,
-                    "error_code": 0,
-                    "high_watermark": draw(OFFSETS),
-                    "last_stable_offset": draw(OFFSETS),
-                    "log_start_offset": draw(OFFSETS),
-                    "aborted_transactions": None,
-                    "preferred_read_replica": draw(st.sampled_from((-1, -1, 2))),
-                    "records": draw(BLOBS),
-                }
-                for index in draw(indexes)
-            ],
-        }
-        for name in draw(names)
-    ]
     asked: dict[str, Any] = {
+        "topics": draw(of_topics(ASKED)),
         "replica_id": draw(st.sampled_from((-1, -1, 3))),
         "isolation_level": draw(st.integers(0, 1)),
         "session_id": draw(st.sampled_from((0, 7))),
-        "max_wait_ms": 1,
-        "min_bytes": 0,
     }
-    return (
-        request("Fetch", 11, number, topics=topics, forgotten_topics_data=[], **asked),
-        response("Fetch", 11, number, error_code=0, session_id=0, responses=answers),
-    )
+    answers = draw(of_topics(FETCHED))
+    return request("Fetch", 11, number, **asked), response("Fetch", 11, number, responses=answers)
 
 
 OF_GROUPS = {"group_id": st.sampled_from("gh"), "member_id": st.sampled_from("mn")}
 WITHIN = {"transactional_id": st.sampled_from("tu"), "producer_id": st.integers(7, 8)}
 GENERATION = {"generation_id": st.integers(-1, 1)}
-COMMITTED = {
-    "topics": st.lists(
-        st.builds(
-            lambda name, index, offset: {
-                "name": name,
-                "partitions": [
-                    {
-                        "partition_index": index,
-                        "committed_offset": offset,
-                        "committed_leader_epoch": -1,
-                        "committed_metadata": None,
-                    }
-                ],
-            },
-            st.sampled_from(TOPICS),
-            st.integers(0, 1),
-            st.integers(0, 40),
-        ),
-        max_size=2,
-    )
-}
+OFFSET = {"partition_index": st.integers(0, 1), "committed_offset": st.integers(0, 40)}
+PARTITIONS = st.lists(st.fixed_dictionaries(OFFSET), min_size=1, max_size=1)
+COMMITS = st.fixed_dictionaries({"name": st.sampled_from(TOPICS), "partitions": PARTITIONS})
+COMMITTED = {"topics": st.lists(COMMITS, max_size=2)}
 NODE = st.fixed_dictionaries(
-    {
-        "node_id": st.integers(0, 2),
-        "host": st.sampled_from(("k0", "k1")),
-        "port": st.just(9092),
-        "rack": st.none(),
-    }
+    {"node_id": st.integers(0, 2), "host": st.sampled_from(("k0", "k1")), "port": st.just(9092)}
 )
 LEADER = st.fixed_dictionaries(
     {
-        "error_code": st.just(0),
         "partition_index": st.integers(0, 1),
         "leader_id": st.integers(0, 2),
         "leader_epoch": st.integers(0, 1),
         "replica_nodes": st.just([0, 1]),
         "isr_nodes": st.just([0]),
-        "offline_replicas": st.just([]),
     }
 )
 LED = st.fixed_dictionaries(
-    {
-        "error_code": st.just(0),
-        "name": st.sampled_from(TOPICS),
-        "is_internal": st.just(False),
-        "partitions": st.lists(LEADER, max_size=2),
-        "topic_authorized_operations": st.just(0),
-    }
+    {"name": st.sampled_from(TOPICS), "partitions": st.lists(LEADER, max_size=2)}
 )
 ANSWERS: dict[str, dict[str, st.SearchStrategy[Any]]] = {
     "Metadata": {"brokers": st.lists(NODE, max_size=2), "topics": st.lists(LED, max_size=2)},
@@ -251,12 +192,12 @@ def other(draw: st.DrawFn, number: int) -> tuple[bytes, bytes]:
 @st.composite
 def exchanged(draw: st.DrawFn) -> list[Pair]:
     """Usual exchanges of one connection, about any number of partitions and batches."""
-    wire, context = Wire(), Context()
+    wire = Wire()
     for number in range(draw(st.integers(1, 6))):
         asked, answer = draw(st.one_of(produced(number), fetched(number), other(number)))
         wire.client(asked)
         wire.broker(answer)
-    return [(row_of(each, context.names), each) for each in told(wire.events, context)]
+    return pairs_in(wire.events)
 
 
 @settings(max_examples=60)

@@ -18,12 +18,10 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from kafkascope.analyzer.exchanges.offline import open_capture
-from kafkascope.analyzer.exchanges.rows import row_of
-from kafkascope.analyzer.model import Exchange
 from kafkascope.analyzer.statistics.accumulators import STATISTICS
-from kafkascope.analyzer.statistics.exchange_batch import ExchangeBatch
 from kafkascope.dissectors.registry import APIS
+from tests.kit.counting import counted as statistic
+from tests.kit.counting import traffic
 from tests.kit.samples import SAMPLES
 
 NAMES = ("cluster.pcap.gz", "kafka-python.pcap", "librdkafka.pcap", "transactions.pcap")
@@ -35,7 +33,6 @@ class Asked(NamedTuple):
     connection: int
     key: int
     version: int
-    id: int
     client: str
     size: int
     begin_ns: int
@@ -111,22 +108,16 @@ def frames(pieces: dict[int, tuple[bytes, int]]) -> Iterator[tuple[bytes, int, i
 def asked(name: str) -> list[Asked]:
     data = (SAMPLES / name).read_bytes()
     out = []
-    for number, (client, broker) in enumerate(
-        streams(gzip.decompress(data) if name[-2:] == "gz" else data)
-    ):
-        answers = {
-            struct.unpack_from(">i", frame, 4)[0]: (len(frame), end)
-            for frame, _, end in frames(broker)
-        }
+    data = gzip.decompress(data) if name[-2:] == "gz" else data
+    for number, (client, broker) in enumerate(streams(data)):
+        answers = {frame[4:8]: (len(frame), end) for frame, _, end in frames(broker)}
         for frame, begin, _ in frames(client):
-            key, version, correlation, length = struct.unpack_from(">hhih", frame, 4)
+            key, version, length = struct.unpack_from(">hh4xh", frame, 4)
             client_id = frame[14 : 14 + max(0, length)].decode()
             if (key, version) == (7, 0):
                 client_id = ""
-            size, end = answers.get(correlation, (0, None))
-            out.append(
-                Asked(number, key, version, correlation, client_id, len(frame), begin, end, size)
-            )
+            size, end = answers.get(frame[8:12], (0, None))
+            out.append(Asked(number, key, version, client_id, len(frame), begin, end, size))
     return out
 
 
@@ -134,16 +125,9 @@ def asked(name: str) -> list[Asked]:
 
 
 @cache
-def counted(name: str) -> tuple[dict[str, Any], list[Exchange], Any]:
-    found: dict[str, Any] = {key: kind() for key, kind in STATISTICS.items()}
-    with open_capture([SAMPLES / name]) as capture:
-        names = capture.context.names
-        exchanges = list(capture.exchanges())
-    for exchange in exchanges:
-        row = row_of(exchange, names)
-        for each in found.values():
-            each.add(ExchangeBatch.of(row, exchange))
-    return found, exchanges, names
+def counted(name: str) -> dict[str, Any]:
+    pairs, _ = traffic(name)
+    return {key: statistic(kind(), pairs) for key, kind in STATISTICS.items()}
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -154,13 +138,10 @@ def test_requests_and_bytes_by_api_and_version(name: str) -> None:
         sums[0] += 1
         sums[1] += each.size
         sums[2] += each.answer
-    apis = counted(name)[0]["apis"]
+    apis = counted(name)["apis"]
+    names = ("requests", "request_bytes", "response_bytes")
     assert {
-        (line["api"], line["api_version"]): [
-            line["requests"],
-            line["request_bytes"],
-            line["response_bytes"],
-        ]
+        (line["api"], line["api_version"]): [line[each] for each in names]
         for line in apis.rows(by=("api", "version"))
     } == expected
 
@@ -174,7 +155,7 @@ def test_latencies(name: str) -> None:
             api = APIS[each.key].name
             answered[api] += 1
             longest[api] = max(longest.get(api, 0), each.end_ns - each.begin_ns)
-    lines = {line["api"]: line for line in counted(name)[0]["latency"].rows(by=("api",))}
+    lines = {line["api"]: line for line in counted(name)["latency"].rows(by=("api",))}
     assert {api: line["requests"] for api, line in lines.items()} == dict(answered)
     assert {api: line["max"] for api, line in lines.items()} == longest
 
@@ -186,7 +167,7 @@ def test_clients(name: str) -> None:
     for each in asked(name):
         by_client[each.client] += 1
         connections.setdefault(each.client, set()).add(each.connection)
-    lines = counted(name)[0]["clients"].rows()
+    lines = counted(name)["clients"].rows()
     found: Counter[str] = Counter()
     for line in lines:
         found[line["client_id"]] += line["requests"]
@@ -198,10 +179,10 @@ def test_clients(name: str) -> None:
 
 @pytest.mark.parametrize("name", NAMES)
 def test_producers(name: str) -> None:
-    statistics, exchanges, _ = counted(name)
+    statistics = counted(name)
     batches: Counter[int] = Counter()
     records: Counter[int] = Counter()
-    for exchange in exchanges:
+    for _, exchange in traffic(name)[0]:
         if exchange.api_key != 0 or exchange.request is None or exchange.request.body is None:
             continue
         for topic in exchange.request.body["topic_data"]:
@@ -220,11 +201,11 @@ def test_producers(name: str) -> None:
 
 @pytest.mark.parametrize("name", NAMES)
 def test_groups_and_brokers(name: str) -> None:
-    statistics, exchanges, _ = counted(name)
+    statistics = counted(name)
     commits: Counter[str] = Counter()
     generations: dict[str, set[int]] = {}
     nodes: set[tuple[int, str]] = set()
-    for exchange in exchanges:
+    for _, exchange in traffic(name)[0]:
         request = exchange.request.body if exchange.request is not None else None
         answer = exchange.response.body if exchange.response is not None else None
         if request is None or answer is None:
@@ -234,13 +215,10 @@ def test_groups_and_brokers(name: str) -> None:
         if exchange.api == "JoinGroup" and answer["error_code"] == 0:
             generations.setdefault(request["group_id"], set()).add(answer["generation_id"])
         if exchange.api == "Metadata":
-            nodes |= {
-                (each["node_id"], f"{each['host']}:{each['port']}") for each in answer["brokers"]
-            }
+            for each in answer["brokers"]:
+                nodes.add((each["node_id"], f"{each['host']}:{each['port']}"))
     groups = statistics["groups"]
-    assert {line["group"]: line["commits"] for line in groups.rows() if line["commits"]} == dict(
-        commits
-    )
+    assert {line["group"]: line["commits"] for line in groups.rows() if line["commits"]} == commits
     assert {
         group: {each["generation"] for each in groups.rebalances(group)} for group in generations
     } == generations
@@ -253,9 +231,8 @@ def test_groups_and_brokers(name: str) -> None:
 def test_bytes_of_connections_are_those_of_tshark(name: str) -> None:
     if shutil.which("tshark") is None:
         pytest.skip("needs tshark")
-    fields = ("tcp.stream", "tcp.srcport", "tcp.len")
     command = ["tshark", "-r", str(SAMPLES / name), "-Y", "tcp.len>0", "-Tfields"]
-    for field in fields:
+    for field in ("tcp.stream", "tcp.srcport", "tcp.len"):
         command += ["-e", field]
     done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=120)
     expected: dict[int, list[int]] = {}
@@ -263,7 +240,7 @@ def test_bytes_of_connections_are_those_of_tshark(name: str) -> None:
         stream, port, size = map(int, line.split("\t"))
         sums = expected.setdefault(stream, [0, 0])
         sums[port in BROKER_PORTS] += size
-    lines = counted(name)[0]["connections"].rows()
+    lines = counted(name)["connections"].rows()
     assert {
         line["connection"]: [line["client_bytes"], line["broker_bytes"]]
         for line in lines

@@ -14,7 +14,7 @@ from kafkascope.analyzer.merging.measures import Measures
 from kafkascope.analyzer.merging.tables import Keyed
 from kafkascope.analyzer.statistics.accumulators import STATISTICS
 from kafkascope.analyzer.statistics.model import WrongState
-from tests.analyzer.statistics.laws import counted, parts, traffic
+from tests.kit.counting import counted, parts, traffic
 
 FILES = ("rebalance.pcap", "transactions.pcap", "java-old.pcap", "zookeeper.pcap")
 NAMES = sorted(STATISTICS)

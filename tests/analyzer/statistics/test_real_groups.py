@@ -9,29 +9,19 @@ from typing import Any
 
 import pytest
 
-from kafkascope.analyzer.exchanges.offline import open_capture
-from kafkascope.analyzer.exchanges.rows import row_of
 from kafkascope.analyzer.findings import Finding, Findings
 from kafkascope.analyzer.statistics.delivery.audit import Audit
-from kafkascope.analyzer.statistics.exchange_batch import ExchangeBatch
+from tests.kit.counting import count_capture
 from tests.kit.samples import CAPTURES
 
 
 @cache
 def audited(name: str) -> tuple[Audit, Findings, list[Finding]]:
     findings = Findings()
-    with open_capture([CAPTURES / f"{name}.pcap.gz"]) as capture:
-        capture.watch = findings.saw
-        names = capture.context.names
-        exchanges = list(capture.exchanges())
-    for exchange in exchanges:
-        findings.add(ExchangeBatch.of(row_of(exchange, names), exchange))
+    names = count_capture(CAPTURES / f"{name}.pcap.gz", findings)
     base = findings.base
-    return (
-        Audit(base.delivery, base.groups, base.cluster, names),
-        findings,
-        findings.reported(names),
-    )
+    audit = Audit(base.delivery, base.groups, base.cluster, names)
+    return audit, findings, findings.reported(names)
 
 
 def truth(name: str) -> Any:

@@ -2,28 +2,25 @@
 
 from __future__ import annotations
 
-from functools import cache
-
 import pytest
 
-from kafkascope.analyzer.exchanges.offline import open_capture
-from kafkascope.analyzer.exchanges.rows import Row, row_of
-from kafkascope.analyzer.model import Exchange
-from kafkascope.analyzer.statistics.exchange_batch import ExchangeBatch
+from kafkascope.analyzer.exchanges.rows import Row
 from kafkascope.analyzer.statistics.rates import STAGES, Rates
 from kafkascope.analyzer.statistics.traffic import Latency
 from kafkascope.captures.model import Connection, Endpoint
+from tests.kit.counting import counted, pairs_in, traffic
 from tests.kit.samples import CAPTURES
-from tests.kit.wire import MS
+from tests.kit.wire import MS, Wire, beat, heartbeat
 
 ENDS = Endpoint("10.0.0.4", 40_000), Endpoint("10.0.0.9", 9092)
+FILES = pytest.mark.parametrize("name", ["nagle.pcap.gz", "throttled.pcap.gz", "midstream.pcap.gz"])
 
 
-@cache
-def read(name: str) -> list[tuple[Row, Exchange]]:
-    with open_capture([CAPTURES / name]) as capture:
-        names = capture.context.names
-        return [(row_of(each, names), each) for each in capture.exchanges()]
+def test_a_slice_of_one_exchange_counts_as_others_do() -> None:
+    """Counts are numbers: a report had False where one exchange was alone in its second."""
+    pairs = pairs_in(Wire().client(heartbeat(1)).broker(beat(1)).events)
+    (line,) = counted(Rates(1000 * MS, 10), pairs).rows()
+    assert [type(line[name]) for name in ("requests", "failed", "unanswered")] == [int] * 3
 
 
 def values(row: Row) -> dict[str, int | None]:
@@ -32,13 +29,11 @@ def values(row: Row) -> dict[str, int | None]:
     return dict(zip(STAGES, found, strict=True))
 
 
-@pytest.mark.parametrize("name", ["nagle.pcap.gz", "throttled.pcap.gz", "midstream.pcap.gz"])
+@FILES
 def test_percentiles_are_those_of_the_rows(name: str) -> None:
-    latency = Latency()
-    rows = [row for row, _ in read(name) if row.latency_ns is not None]
-    for row, exchange in read(name):
-        latency.add(ExchangeBatch.of(row, exchange))
-    for line in latency.rows(by=("api",)):
+    pairs, _ = traffic(name, CAPTURES)
+    rows = [row for row, _ in pairs if row.latency_ns is not None]
+    for line in counted(Latency(), pairs).rows(by=("api",)):
         for stage in STAGES:
             known = [values(row)[stage] for row in rows if row.api == line["api"]]
             there = sorted(each for each in known if each is not None)
@@ -48,13 +43,11 @@ def test_percentiles_are_those_of_the_rows(name: str) -> None:
                 assert median <= line[f"{stage}_p50"] <= max(median * 33 // 32 + 1, median)
 
 
-@pytest.mark.parametrize("name", ["nagle.pcap.gz", "throttled.pcap.gz", "midstream.pcap.gz"])
+@FILES
 def test_rates_have_the_means_of_exchanges_with_all_stages(name: str) -> None:
-    rates = Rates(10**18)
-    for row, exchange in read(name):
-        rates.add(ExchangeBatch.of(row, exchange))
-    known = [values(row) for row, _ in read(name) if row.serving_ns is not None]
-    (line,) = rates.rows()
+    pairs, _ = traffic(name, CAPTURES)
+    known = [values(row) for row, _ in pairs if row.serving_ns is not None]
+    (line,) = counted(Rates(10**18), pairs).rows()
     for stage in STAGES:
         total = sum(each[stage] or 0 for each in known)
         assert line[stage] == (total // len(known) if known else None)

@@ -12,7 +12,7 @@ from kafkascope.analyzer.statistics.topics import Topics
 from kafkascope.schemas.decoding import Payloads
 from kafkascope.schemas.known import KnownSchemas
 from tests.analyzer.filter.decoded.orders import avro, payloads, produced, user
-from tests.kit.run import lines_of, run
+from tests.kit.run import objects
 from tests.kit.schemas import SAMPLES, capture
 
 ROW = blank(number=0, id="", client_id="c", client_address="h:1", time_ns=1, wait_ns=0, api_key=0)
@@ -31,16 +31,9 @@ def counted(with_: Payloads | None) -> list[str] | None:
 
 
 def test_a_topic_names_its_schemas() -> None:
-    assert counted(payloads()) == [
-        "key id 8 (t-key)",
-        "value id 7 (t-value)",
-        "value id 9 (unknown)",
-    ]
-    assert counted(Payloads(KnownSchemas())) == [
-        "key id 8 (unknown)",
-        "value id 7 (unknown)",
-        "value id 9 (unknown)",
-    ]
+    unknown = [f"{kind} (unknown)" for kind in ("key id 8", "value id 7", "value id 9")]
+    assert counted(Payloads(KnownSchemas())) == unknown
+    assert counted(payloads()) == ["key id 8 (t-key)", "value id 7 (t-value)", unknown[2]]
 
 
 def test_without_schemas_no_batch_is_opened(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -64,6 +57,5 @@ ORDERS = ["key id 1 (orders-key)", "value id 2 (orders-value)", "value id 3 (ord
 def test_the_command_tells_them_where_it_is_asked(
     table: str, words: list[str], wanted: list[str] | None
 ) -> None:
-    ran = run("stats", table, capture("avro-registry"), *words, "--json")
-    lines = lines_of(ran)
+    lines = objects("stats", table, capture("avro-registry"), *words, "--json")
     assert next(each["schemas"] for each in lines if each["topic"] == "orders") == wanted

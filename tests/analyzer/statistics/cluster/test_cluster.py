@@ -6,15 +6,11 @@ from typing import Any
 
 import pytest
 
-from kafkascope.analyzer.conversation.context import Context
-from kafkascope.analyzer.exchanges.offline import open_capture
-from kafkascope.analyzer.exchanges.rows import row_of
 from kafkascope.analyzer.statistics.cluster.cluster import Cluster
-from kafkascope.analyzer.statistics.exchange_batch import ExchangeBatch
 from kafkascope.captures.model import Closed, Connection, Endpoint, Opened
-from tests.analyzer.statistics.laws import counted, traffic
+from tests.kit.counting import counted, pairs_in, traffic
 from tests.kit.samples import CAPTURES
-from tests.kit.wire import BROKER, START, Wire, metadata, request, response, told
+from tests.kit.wire import BROKER, START, Wire, metadata, request, response
 
 
 def nodes(found: Cluster) -> dict[str, dict[str, Any]]:
@@ -22,12 +18,11 @@ def nodes(found: Cluster) -> dict[str, dict[str, Any]]:
 
 
 def cluster(*answers: dict[str, Any]) -> Cluster:
-    wire, found, context = Wire(), Cluster(), Context()
+    wire, found = Wire(), Cluster()
     for number, answer in enumerate(answers, 1):
         wire.client(request("Metadata", 12, number))
         wire.broker(response("Metadata", 12, number, **answer))
-    for exchange in told(wire.events, context):
-        found.add(ExchangeBatch.of(row_of(exchange, context.names), exchange))
+    counted(found, pairs_in(wire.events))
     return found
 
 
@@ -96,17 +91,10 @@ def test_real_clusters() -> None:
 
 
 def test_what_brokers_registered_stands_beside_what_clients_were_told() -> None:
-    capture = CAPTURES / "zookeeper-consumers.pcap.zst"
-    cluster = Cluster()
-    with open_capture([capture]) as opened:
-        for exchange in opened.exchanges():
-            cluster.add(ExchangeBatch.of(row_of(exchange, opened.context.names), exchange))
-    lines = {line["node"]: line for line in cluster.rows()}
+    pairs, _ = traffic("zookeeper-consumers.pcap.zst", CAPTURES)
+    lines = {line["node"]: line for line in counted(Cluster(), pairs).rows()}
     assert lines.keys() == {1, 2}  # and no server of ZooKeeper
-    assert (lines[1]["address"], lines[1]["advertised"], lines[1]["remarks"]) == (
-        "127.0.0.1:9092",
-        5,
-        [],
-    )
-    assert lines[2]["address"] == "127.0.0.1:9192"
-    assert lines[2]["remarks"] == ["registered in ZooKeeper, never advertised"]
+    told = {node: (line["address"], line["remarks"]) for node, line in lines.items()}
+    assert lines[1]["advertised"] == 5
+    assert told[1] == ("127.0.0.1:9092", [])
+    assert told[2] == ("127.0.0.1:9192", ["registered in ZooKeeper, never advertised"])

@@ -3,25 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Any, TypeAlias
 
 import pytest
 
-from kafkascope.analyzer.conversation.context import Context
-from kafkascope.analyzer.exchanges.rows import row_of
 from kafkascope.analyzer.statistics.cluster.cluster import Cluster
 from kafkascope.analyzer.statistics.cluster.reach_judged import JudgedReach, NodeKey
-from kafkascope.analyzer.statistics.exchange_batch import ExchangeBatch
 from kafkascope.captures.model import Closed, Opened, Resolved
-from tests.kit.wire import BROKER, CLIENT, SECOND, START, Wire, metadata, request, response, told
+from tests.kit.counting import counted as statistics
+from tests.kit.counting import pairs_in
+from tests.kit.wire import BROKER, CLIENT, SECOND, START, Wire, metadata, request, response
 
 WANTED = [{"topic_id": bytes(16), "name": "orders"}]
+Node: TypeAlias = tuple[int, str, int]
 NODE = (1, "kafka-1", 9092)
 
 
-def asks(wire: Wire, *nodes: tuple[int, str, int], times: int = 1) -> Wire:
+def asks(wire: Wire, *nodes: Node, times: int = 1, topics: Any = WANTED, **more: int) -> Wire:
     for number in range(1, times + 1):
-        wire.client(request("Metadata", 12, number, topics=WANTED))
-        wire.broker(response("Metadata", 12, number, **metadata(*nodes)))
+        wire.client(request("Metadata", 12, number, topics=topics))
+        wire.broker(response("Metadata", 12, number, **metadata(*nodes, **more)))
     return wire
 
 
@@ -42,10 +43,8 @@ def later(number: int, host: str = BROKER.host, port: int = 9092, client: str = 
 def counted(wires: Iterable[Wire], *names: Resolved, parts: int = 1) -> Cluster:
     """KeyedMeasures in parts that are written down, read and merged."""
     events = [event for wire in wires for event in wire.events]
-    context = Context()
-    found = [Cluster() for _ in range(parts)]
-    for number, exchange in enumerate(told(events, context)):
-        found[number % parts].add(ExchangeBatch.of(row_of(exchange, context.names), exchange))
+    pairs = pairs_in(events)
+    found = [statistics(Cluster(), pairs[number::parts]) for number in range(parts)]
     for number, event in enumerate(events):
         if isinstance(event, Opened | Closed):
             found[number % parts].saw(event)
@@ -80,10 +79,7 @@ def test_one_look_says_nothing() -> None:
 
 def test_a_client_that_asks_for_no_topic_wants_nothing() -> None:
     """Tools that watch a cluster, and idle clients, refresh what they know."""
-    wire = Wire()
-    for number in range(1, 6):
-        wire.client(request("Metadata", 12, number, topics=None))
-        wire.broker(response("Metadata", 12, number, **metadata(NODE)))
+    wire = asks(Wire(), NODE, times=5, topics=None)
     assert contacted([wire]) == "unknown"
     assert not list(counted([wire]).judged().stuck())
 
@@ -132,11 +128,7 @@ NODES = [(1, "10.0.1.2", 9092), (2, "10.0.1.3", 9092), (3, "kafka-3", 9092)]
 
 def misses(*others: Wire, leader: int = 3, times: int = 12) -> str:
     """Whether the third node was reached by a client that others of its connections are of."""
-    asker = later(9)
-    for number in range(1, times + 1):
-        asker.client(request("Metadata", 12, number, topics=WANTED))
-        asker.broker(response("Metadata", 12, number, **metadata(*NODES, leader=leader)))
-    found = counted([*others, asker])
+    found = counted([*others, asks(later(9), *NODES, times=times, leader=leader)])
     (line,) = [each for each in found.rows() if each["node"] == 3]
     stuck = list(found.judged().stuck())
     assert [each.works for each in stuck] == [True] * (line["contacted"] == "no")
@@ -194,25 +186,18 @@ def test_a_node_that_is_known_by_what_only_it_can_answer() -> None:
     assert contacted([wire]) == "unknown"
     topics = [{"name": "orders", "partition_data": [{"index": 0, "records": None}]}]
     wire.client(request("Produce", 7, 9, acks=-1, topic_data=topics))
-    part = {"index": 0, "error_code": 0, "base_offset": 5}
-    part |= {"log_append_time_ms": -1, "log_start_offset": 0}
-    wire.broker(
-        response("Produce", 7, 9, responses=[{"name": "orders", "partition_responses": [part]}])
-    )
+    done = [{"name": "orders", "partition_responses": [{"index": 0, "base_offset": 5}]}]
+    wire.broker(response("Produce", 7, 9, responses=done))
     assert contacted([wire]) == "yes"
     assert contacted([wire], address="kafka-2:9092") == "unknown"
 
 
 def test_calls_of_a_host_that_is_served_are_not_failures() -> None:
     """A broker that was restarted refused others of the host before."""
-    node = (1, BROKER.host, 9092)
     other = works(later(1))
     called = later(2).close("broker", "rst")
-    asker = asks(later(3, "10.0.1.3"), node)
-    for wire in (asker,):
-        wire.connection.a = CLIENT
-    line = counted([other, called, asker]).rows()[0]
-    assert line["contacted"] != "failed"
+    asker = asks(later(3, "10.0.1.3"), (1, BROKER.host, 9092))
+    assert counted([other, called, asker]).rows()[0]["contacted"] != "failed"
 
 
 @pytest.mark.parametrize("parts", [1, 2, 5])
@@ -230,7 +215,6 @@ def test_parts_tell_the_same_as_the_whole(parts: int) -> None:
 
 def test_many_names_are_judged_in_linear_time(monkeypatch: pytest.MonkeyPatch) -> None:
     """33 KB of Metadata with 2,000 names took minutes."""
-
     asked: list[object] = []
     look = JudgedReach.hosts_of
 

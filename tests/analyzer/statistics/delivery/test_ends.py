@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kafkascope.analyzer.statistics.delivery.ends import Series, at, value_at
+from kafkascope.analyzer.statistics.delivery.ends import (
+    APART,
+    Periods,
+    Positions,
+    Series,
+    at,
+    value_at,
+)
 from kafkascope.analyzer.statistics.limits import LIMITS
-from tests.analyzer.statistics.delivery.audits import audit_of, line_of
-from tests.kit.samples import CAPTURES
 from tests.kit.wire import SECOND
 
 
@@ -45,9 +49,29 @@ def test_ends_lie_on_a_line_and_begins_move_in_steps() -> None:
     assert value_at([], 1) == -1
 
 
-def test_the_end_is_what_anybody_was_told_of_it() -> None:
-    """The reader fetched last in the middle; the producer went on."""
-    capture: Path = CAPTURES / "causes" / "growing-lag-librdkafka.pcap.gz"
-    line = line_of(audit_of(capture), "frames")
-    assert line["end_offset"] > 1_500
-    assert line["lag"] == line["end_offset"] - line["committed_offset"]
+@given(
+    polls=st.lists(st.tuples(st.integers(0, 60), st.integers(0, 3)), max_size=30),
+    data=st.data(),
+)
+def test_periods_do_not_depend_on_order(polls: list[tuple[int, int]], data: st.DataObject) -> None:
+    second = APART // 2
+    one, two = Periods(), Periods()
+    for begin, length in polls:
+        one.add(begin * second, (begin + length) * second)
+    for begin, length in data.draw(st.permutations(polls)):
+        two.add(begin * second, (begin + length) * second)
+    assert one.dump() == two.dump()
+    assert all(end - begin > APART for begin, end in one.pauses())
+
+
+@given(st.lists(st.tuples(st.integers(0, 300), st.integers(0, 50)), max_size=400), st.data())
+def test_positions_of_parts_are_those_of_the_whole(
+    asked: list[tuple[int, int]], data: st.DataObject
+) -> None:
+    whole, parts = Positions(), [Positions(), Positions()]
+    for offset, time_ns in asked:
+        whole.add(offset, time_ns)
+        parts[data.draw(st.integers(0, 1))].add(offset, time_ns)
+    parts[0].merge(Positions().load(parts[1].dump()))
+    assert parts[0].dump() == whole.dump()
+    assert len(whole.dump()) <= LIMITS.positions

@@ -7,20 +7,18 @@ from uuid import UUID
 
 import pytest
 
-from kafkascope.analyzer.conversation.context import Context
-from kafkascope.analyzer.exchanges.rows import row_of
 from kafkascope.analyzer.merging.limits import LIMITS
 from kafkascope.analyzer.merging.tables import Keyed, table
 from kafkascope.analyzer.statistics.delivery.audit import Audit
 from kafkascope.analyzer.statistics.delivery.delivery import Delivery
-from kafkascope.analyzer.statistics.exchange_batch import ExchangeBatch
 from kafkascope.analyzer.statistics.groups.groups import Group, Groups
 from kafkascope.analyzer.statistics.groups.timeline import Scale, lanes_of, timeline
-from tests.analyzer.statistics.laws import counted, traffic
+from tests.kit.counting import counted, pairs_in, traffic
 from tests.kit.members import Members
-from tests.kit.wire import MS, told
+from tests.kit.wire import MS
 
 GIVEN: dict[str, Any] = {"topic_partitions": [{"topic_id": UUID(int=7).bytes, "partitions": [0]}]}
+ORDERS: dict[str, Any] = {"subscribed_topic_names": ["orders"]}
 NONE: dict[str, Any] = {"topic_partitions": []}
 
 
@@ -34,6 +32,12 @@ def group() -> Members:
         found.beat("a", at, 1)
         found.beat("b", at, 1)
     return found
+
+
+def second_of(group: Members) -> tuple[str, str]:
+    """Cause and text of the second rebalance."""
+    second = group.groups().rebalances("g")[1]
+    return second["cause"], second["text"]
 
 
 def test_the_first_generation_forms_the_group(group: Members) -> None:
@@ -58,45 +62,40 @@ def test_a_member_that_fell_silent_has_expired(group: Members) -> None:
     for at in range(10, 20):
         group.beat("a", at, 1)
     group.join("a", 20, 2, ("a",))
-    _, second = group.groups().rebalances("g")
-    assert second["cause"] == "expired"
-    assert second["text"] == "b timed out: no heartbeat for 11.0 s (session 10 s)"
-    lines = {line["member"]: line for line in group.groups().members("g")}
-    assert lines["b"]["state"] == "expired"
-    assert lines["a"]["state"] == "active"
+    text = "b timed out: no heartbeat for 11.0 s (session 10 s)"
+    assert second_of(group) == ("expired", text)
+    states = {line["member"]: line["state"] for line in group.groups().members("g")}
+    assert states == {"a": "active", "b": "expired"}
 
 
-def test_a_member_that_did_not_come_back_in_time(group: Members) -> None:
+@pytest.mark.parametrize(
+    ("takes", "cause", "text"),
+    [
+        (60, "expired", "b timed out: did not rejoin within 60 s (rebalance timeout)"),
+        (2, "left", "b disappeared (cause not captured)"),
+    ],
+)
+def test_a_member_that_did_not_come_back(group: Members, takes: int, cause: str, text: str) -> None:
     for at in range(10, 15):
         group.beat("b", at, 1)
-    group.join("a", 15, 2, ("a",), takes=60)
-    _, second = group.groups().rebalances("g")
-    assert "did not rejoin within 60 s (rebalance timeout)" in second["text"]
-
-
-def test_a_member_whose_timeouts_did_not_pass_left_unseen(group: Members) -> None:
-    for at in range(10, 15):
-        group.beat("b", at, 1)
-    group.join("a", 15, 2, ("a",), takes=2)
-    _, second = group.groups().rebalances("g")
-    assert (second["cause"], second["text"]) == ("left", "b disappeared (cause not captured)")
+    group.join("a", 15, 2, ("a",), takes=takes)
+    assert second_of(group) == (cause, text)
 
 
 def test_a_member_that_says_goodbye_has_left(group: Members) -> None:
     group.leave("b", 10, "consumer poll timeout has expired.")
     group.join("a", 11, 2, ("a",))
-    _, second = group.groups().rebalances("g")
-    assert second["cause"] == "left"
-    assert "consumer poll timeout has expired" in second["text"]
+    cause, text = second_of(group)
+    assert cause == "left"
+    assert "consumer poll timeout has expired" in text
 
 
 def test_a_new_member_joins(group: Members) -> None:
     group.join("c", 10, 2, asked_id="")
     group.join("a", 10.5, 2, ("a", "b", "c"))
     group.join("b", 10.6, 2)
-    _, second = group.groups().rebalances("g")
-    assert (second["cause"], second["text"]) == ("joined", "c joined")
-    assert second["last_member"] == "b"
+    assert second_of(group) == ("joined", "c joined")
+    assert group.groups().rebalances("g")[1]["last_member"] == "b"
 
 
 def test_a_group_that_begins_at_generation_1_again() -> None:
@@ -134,38 +133,33 @@ def test_a_static_member_that_comes_back_is_no_cause_of_its_own() -> None:
     group.join("b3", 9, 3, **again)
     group.join("a", 9.05, 3, ("a", "b3"))
     found = group.groups().rebalances("g")
-    assert [(each["cause"], each["members"]) for each in found] == [
-        ("formed", 2),
-        ("metadata", 2),
-        ("rejoined", 2),
-    ]
+    assert [each["cause"] for each in found] == ["formed", "metadata", "rejoined"]
+    assert [each["members"] for each in found] == [2, 2, 2]
     assert found[2]["text"] == "static member b3 rejoined with another subscription"
 
 
-def test_other_topics_are_a_cause(group: Members) -> None:
-    group.join("a", 10, 2, ("a", "b"), topics=("orders", "payments"))
-    group.join("b", 10.1, 2)
-    assert group.causes()[1] == (2, "metadata")
-
-
-def test_a_reason_is_told(group: Members) -> None:
-    group.join("b", 10, 2, reason="cached metadata has changed")
+@pytest.mark.parametrize(
+    ("more", "cause", "text"),
+    [
+        ({"topics": ("orders", "payments")}, "metadata", "b subscribed to other topics"),
+        (
+            {"reason": "cached metadata has changed"},
+            "metadata",
+            "b rejoined: cached metadata has changed",
+        ),
+        (
+            {"reason": "need to revoke partitions and re-join"},
+            "handover",
+            "b rejoined, after releasing partitions for others",
+        ),
+    ],
+)
+def test_a_member_that_rejoins_has_a_reason(
+    group: Members, more: dict[str, Any], cause: str, text: str
+) -> None:
+    group.join("b", 10, 2, **more)
     group.join("a", 10.1, 2, ("a", "b"))
-    _, second = group.groups().rebalances("g")
-    assert (second["cause"], second["text"]) == (
-        "metadata",
-        "b rejoined: cached metadata has changed",
-    )
-
-
-def test_partitions_that_were_given_up_are_a_cause_of_their_own(group: Members) -> None:
-    group.join("b", 10, 2, reason="need to revoke partitions and re-join")
-    group.join("a", 10.1, 2, ("a", "b"))
-    _, second = group.groups().rebalances("g")
-    assert (second["cause"], second["text"]) == (
-        "handover",
-        "b rejoined, after releasing partitions for others",
-    )
+    assert second_of(group) == (cause, text)
 
 
 def test_a_capture_that_starts_in_the_middle_does_not_guess() -> None:
@@ -177,12 +171,11 @@ def test_a_capture_that_starts_in_the_middle_does_not_guess() -> None:
 
 def test_epochs_tell_what_happens_without_joins() -> None:
     group = Members()
-    topic = UUID(int=7).bytes
-    given = {"topic_partitions": [{"topic_id": topic, "partitions": [0, 1]}]}
-    group.epoch("a", 0, 0, 1, subscribed_topic_names=["orders"], given=given)
+    given = {"topic_partitions": [{"topic_id": UUID(int=7).bytes, "partitions": [0, 1]}]}
+    group.epoch("a", 0, 0, 1, **ORDERS, given=given)
     for at in range(1, 5):
         group.epoch("a", at, 1, 1)
-    group.epoch("b", 5, 0, 2, subscribed_topic_names=["orders"])
+    group.epoch("b", 5, 0, 2, **ORDERS)
     group.epoch("a", 6, 1, 2)
     group.epoch("a", 8, 2, 2, subscribed_topic_names=["orders", "payments"])
     group.epoch("b", 9, 2, 3)
@@ -201,8 +194,8 @@ def test_epochs_tell_what_happens_without_joins() -> None:
 def test_the_first_assignment_may_come_late() -> None:
     """A new streams group waits for more members before it assigns anything."""
     group = Members()
-    group.epoch("a", 0, 0, 1, subscribed_topic_names=["orders"], given=NONE)
-    group.epoch("b", 0.1, 0, 1, subscribed_topic_names=["orders"], given=NONE)
+    group.epoch("a", 0, 0, 1, **ORDERS, given=NONE)
+    group.epoch("b", 0.1, 0, 1, **ORDERS, given=NONE)
     group.epoch("a", 5, 1, 3, given=GIVEN)
     group.epoch("b", 5.1, 1, 3)
     group.epoch("a", 9, 3, 4, given=NONE)
@@ -212,8 +205,8 @@ def test_the_first_assignment_may_come_late() -> None:
 def test_a_member_may_be_given_its_partitions_in_the_next_epoch() -> None:
     """Brokers of 4.3 assign at intervals: who joins between is told the epoch that there is."""
     group = Members()
-    group.epoch("a", 0, 0, 2, subscribed_topic_names=["orders"], given=GIVEN)
-    group.epoch("b", 1, 0, 2, subscribed_topic_names=["orders"], given=NONE)
+    group.epoch("a", 0, 0, 2, **ORDERS, given=GIVEN)
+    group.epoch("b", 1, 0, 2, **ORDERS, given=NONE)
     group.epoch("b", 2, 2, 3)
     group.epoch("a", 2.1, 2, 3, given=GIVEN)
     group.epoch("b", 3, 3, 4)
@@ -223,23 +216,22 @@ def test_a_member_may_be_given_its_partitions_in_the_next_epoch() -> None:
 def test_a_subscription_that_is_said_again_is_no_other_one() -> None:
     """librdkafka says it with each heartbeat until it is given partitions."""
     group = Members()
-    group.epoch("a", 0, 0, 2, subscribed_topic_names=["orders"])
-    group.epoch("b", 0.1, 0, 2, subscribed_topic_names=["orders"], given=GIVEN)
-    group.epoch("a", 0.5, 2, 2, subscribed_topic_names=["orders"])
+    group.epoch("a", 0, 0, 2, **ORDERS)
+    group.epoch("b", 0.1, 0, 2, **ORDERS, given=GIVEN)
+    group.epoch("a", 0.5, 2, 2, **ORDERS)
     group.epoch("b", 1, 2, 3)
-    group.epoch("a", 1.1, 2, 3, subscribed_topic_names=["orders"], given=GIVEN)
-    _, second = group.groups().rebalances("g")
-    assert second["text"] == "a had joined and waited for partitions"
+    group.epoch("a", 1.1, 2, 3, **ORDERS, given=GIVEN)
+    assert second_of(group)[1] == "a had joined and waited for partitions"
 
 
 def test_a_member_that_leaves_and_comes_back_under_its_id_did_not_poll() -> None:
     group = Members()
-    group.epoch("a", 0, 0, 1, subscribed_topic_names=["orders"], given=GIVEN)
-    group.epoch("b", 1, 0, 2, subscribed_topic_names=["orders"], given=NONE)
+    group.epoch("a", 0, 0, 1, **ORDERS, given=GIVEN)
+    group.epoch("b", 1, 0, 2, **ORDERS, given=NONE)
     group.epoch("a", 2, 1, 2)
     group.epoch("a", 9, -1, -1)
     group.epoch("b", 9.5, 2, 3, given=GIVEN)
-    group.epoch("a", 11, 0, 3, subscribed_topic_names=["orders"], given=NONE)
+    group.epoch("a", 11, 0, 3, **ORDERS, given=NONE)
     group.epoch("a", 12, 3, 4)
     group.epoch("b", 20, -1, -1)
     group.epoch("a", 20.5, 4, 5, given=GIVEN)
@@ -252,14 +244,14 @@ def test_a_member_that_leaves_and_comes_back_under_its_id_did_not_poll() -> None
 @pytest.mark.parametrize("evicted", [True, False])
 def test_a_member_that_comes_back_under_its_id_after_a_silence(evicted: bool) -> None:
     group = Members()
-    group.epoch("a", 0, 0, 1, subscribed_topic_names=["orders"], given=GIVEN)
+    group.epoch("a", 0, 0, 1, **ORDERS, given=GIVEN)
     for at in range(2, 12, 2):
         group.epoch("a", at, 1, 1)
         group.epoch("b", at + 0.1, 1, 1)
     group.epoch("b", 18, 1, 2, given=GIVEN)
     group.epoch("a", 21, 1, 0 if evicted else 2)
     if evicted:
-        group.epoch("a", 21.1, 0, 3, subscribed_topic_names=["orders"], given=NONE)
+        group.epoch("a", 21.1, 0, 3, **ORDERS, given=NONE)
     stories = group.groups()
     lines = stories.rebalances("g")
     assert lines[1]["cause"] == ("expired" if evicted else "unknown")
@@ -270,7 +262,7 @@ def test_a_member_that_comes_back_under_its_id_after_a_silence(evicted: bool) ->
 
 def test_a_fenced_member() -> None:
     group = Members()
-    group.epoch("a", 0, 0, 1, subscribed_topic_names=["orders"])
+    group.epoch("a", 0, 0, 1, **ORDERS)
     group.epoch("a", 1, 1, 1)
     group.epoch("a", 60, 1, 0)
     (member,) = group.groups().members("g")
@@ -285,25 +277,21 @@ class FewEvents(Groups):
 
 
 def test_many_groups_share_one_bound() -> None:
-    members, context = Members(), Context()
+    members = Members()
     for at in range(30):
         for number in range(5):
             members.group = f"g{number}"
             members.join(f"m{number}", at, at, (f"m{number}",))
     events = [event for wire in members.wires.values() for event in wire.events]
-    pairs = [(row_of(each, context.names), each) for each in told(events, context)]
-    one, *parts = (FewEvents() for _ in range(3))
-    for number, pair in enumerate(pairs):
-        one.add(ExchangeBatch.of(*pair))
-        parts[number % 2].add(ExchangeBatch.of(*pair))
+    pairs = pairs_in(events)
+    one = counted(FewEvents(), pairs)
+    parts = [counted(FewEvents(), pairs[half::2]) for half in (0, 1)]
     kept = {name: len(one.events(name)) for name in one.names()}
     assert kept == dict.fromkeys((f"g{number}" for number in range(5)), 8)
     parts[1].merge(parts[0])
     assert parts[1].dump() == one.dump()
     assert FewEvents().load(one.dump()).dump() == one.dump()
-    story = one.story("g0")
-    assert story is not None
-    assert story.dropped == 22
+    assert one.story("g0").dropped == 22
 
 
 def test_real_members_come_and_go() -> None:
@@ -339,7 +327,6 @@ def test_lanes_have_no_hole_between_two_signs_of_life(name: str) -> None:
     lanes = 0
     for group in found.names():
         story = found.story(group)
-        assert story is not None
         for lane in lanes_of(story, Scale(story.first_ns, story.last_ns, 400)):
             lanes += 1
             assert " " not in lane.cells.strip(), (group, lane.cells)

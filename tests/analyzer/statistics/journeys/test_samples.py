@@ -5,7 +5,7 @@ from __future__ import annotations
 from kafkascope.analyzer.statistics.exchange_batch import ExchangeBatch
 from kafkascope.analyzer.statistics.journeys.journeys import Journeys
 from kafkascope.analyzer.statistics.journeys.model import AppMap
-from tests.analyzer.statistics.laws import traffic
+from tests.kit.counting import traffic
 
 MS = 1_000_000
 
