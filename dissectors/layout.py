@@ -13,8 +13,8 @@ from typing import Any, Final, TypeAlias
 
 from kafkascope.dissectors import schema
 from kafkascope.dissectors.errors import SchemaError, UnknownVersion
-from kafkascope.dissectors.schema import UNSET, Field, Message, Versions
-from kafkascope.dissectors.values import Uuid
+from kafkascope.dissectors.schema import UNSET, Field, Message
+from kafkascope.dissectors.values import Uuid, Versions
 
 NUMBER_FORMATS: Final[dict[type[Field], tuple[str, str]]] = {
     schema.Int8: ("int8", "b"),

@@ -7,7 +7,6 @@ then body.
 from __future__ import annotations
 
 import importlib
-import re
 import struct
 from functools import cache, lru_cache, partial
 from typing import Any, Final, Literal, NamedTuple
@@ -25,9 +24,10 @@ from kafkascope.dissectors.codec.writer import writer
 from kafkascope.dissectors.errors import Malformed, TooLarge, Truncated, UnknownApi, UnknownVersion
 from kafkascope.dissectors.layout import Layout, implied_default, resolve
 from kafkascope.dissectors.limits import LIMITS
-from kafkascope.dissectors.messages import APIS as _APIS
-from kafkascope.dissectors.messages import DATA, Effect, Server
-from kafkascope.dissectors.schema import Message, Versions
+from kafkascope.dissectors.messages import APIS as APIS
+from kafkascope.dissectors.messages import DATA
+from kafkascope.dissectors.messages import Api as Api
+from kafkascope.dissectors.schema import Message
 from kafkascope.dissectors.values import read_uvarint
 
 API_VERSIONS: Final = 18
@@ -35,29 +35,6 @@ CONTROLLED_SHUTDOWN: Final = 7
 UNSUPPORTED_VERSION: Final = 35
 
 
-class Api(NamedTuple):
-    """An API: a request and its response, over all versions."""
-
-    key: int
-    name: str
-    versions: Versions
-    flexible: Versions
-    effect: Effect
-    server: Server
-    endpoints: tuple[str, ...]
-
-    @property
-    def module(self) -> str:
-        """Name of the module with its messages: DescribeAcls is in `messages/describe_acls.py`."""
-        return re.sub(r"(?<=[a-z])(?=[A-Z])", "_", self.name).lower()
-
-
-APIS: Final[dict[int, Api]] = {
-    key: Api(
-        key, each.name, Versions.parse(each.versions), Versions.parse(each.flexible), *each[3:]
-    )
-    for key, each in _APIS.items()
-}
 _BY_NAME: Final = {api.name.lower(): api for api in APIS.values()}
 
 

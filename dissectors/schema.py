@@ -1,8 +1,8 @@
-"""The notation of declarations: types without behaviour, which import nothing of ours.
+"""The notation of declarations: types without behaviour.
 
 A declaration holds all versions of a message, one line per field, in wire order:
 
-    FETCH_REQUEST = request("Fetch", key=1, versions="0-18", flexible="12+").of(
+    FETCH_REQUEST = request("Fetch").of(
         Int32("max_wait_ms", "0+"),
         Array("topics", "0+").of(
             String("topic", "0-12", entity="topicName"),
@@ -20,8 +20,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Any, Final, Literal, Self
 
-# The end of an open range: api versions are int16.
-OPEN_END: Final = 32767
+from kafkascope.dissectors.messages import APIS
+from kafkascope.dissectors.values import NO_VERSIONS, Versions
 
 Kind = Literal[
     "request",
@@ -44,37 +44,6 @@ class Unset:
 
 UNSET: Final = Unset()
 """No default is declared: the type's own applies (0, false, "", empty, a struct of defaults)."""
-
-
-@dataclass(frozen=True, slots=True)
-class Versions:
-    """An inclusive range of versions; empty when `low > high`."""
-
-    low: int
-    high: int
-
-    @classmethod
-    def parse(cls, text: str) -> Versions:
-        """Read "3+", "0-5", "4" or "none"; `ValueError` for anything else."""
-        if text == "none":
-            return NO_VERSIONS
-        if text.endswith("+"):
-            return cls(int(text[:-1]), OPEN_END)
-        low, _, high = text.partition("-")
-        return cls(int(low), int(high or low))
-
-    def __contains__(self, version: int) -> bool:
-        return self.low <= version <= self.high
-
-    def __str__(self) -> str:
-        if self.low > self.high:
-            return "none"
-        if self.high == OPEN_END:
-            return f"{self.low}+"
-        return str(self.low) if self.low == self.high else f"{self.low}-{self.high}"
-
-
-NO_VERSIONS: Final = Versions(0, -1)
 
 
 @dataclass(frozen=True, init=False)
@@ -279,17 +248,21 @@ class Message:
         return replace(self, variants=named)
 
 
+_APIS: Final = {api.name: api for api in APIS.values()}
+
+
 def _message(name: str, kind: Kind, key: int | None, versions: str, flexible: str) -> Message:
     return Message(name, kind, key, Versions.parse(versions), Versions.parse(flexible))
 
 
-def request(api: str, *, key: int, versions: str, flexible: str = "none") -> Message:
-    """Declare the request of an API, named as in Kafka's documentation ("Fetch")."""
-    return _message(f"{api}Request", "request", key, versions, flexible)
+def request(api: str) -> Message:
+    """Declare the request of an API of `messages.APIS` ("Fetch"), which has its versions."""
+    declared = _APIS[api]
+    return Message(f"{api}Request", "request", declared.key, declared.versions, declared.flexible)
 
 
-def response(api: str, *, key: int, versions: str, flexible: str = "none") -> Message:
-    return _message(f"{api}Response", "response", key, versions, flexible)
+def response(api: str) -> Message:
+    return replace(request(api), name=f"{api}Response", kind="response")
 
 
 def header(name: str, *, versions: str, flexible: str = "none") -> Message:

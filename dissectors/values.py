@@ -4,8 +4,44 @@ from __future__ import annotations
 
 import base64
 import math
+from dataclasses import dataclass
+from typing import Final
 
 from kafkascope.dissectors.errors import Malformed, Truncated
+
+# The end of an open range: api versions are int16.
+OPEN_END: Final = 32767
+
+
+@dataclass(frozen=True, slots=True)
+class Versions:
+    """An inclusive range of versions; empty when `low > high`."""
+
+    low: int
+    high: int
+
+    @classmethod
+    def parse(cls, text: str) -> Versions:
+        """Read "3+", "0-5", "4" or "none"; `ValueError` for anything else."""
+        if text == "none":
+            return NO_VERSIONS
+        if text.endswith("+"):
+            return cls(int(text[:-1]), OPEN_END)
+        low, _, high = text.partition("-")
+        return cls(int(low), int(high or low))
+
+    def __contains__(self, version: int) -> bool:
+        return self.low <= version <= self.high
+
+    def __str__(self) -> str:
+        if self.low > self.high:
+            return "none"
+        if self.high == OPEN_END:
+            return f"{self.low}+"
+        return str(self.low) if self.low == self.high else f"{self.low}-{self.high}"
+
+
+NO_VERSIONS: Final = Versions(0, -1)
 
 
 class Uuid(bytes):

@@ -12,7 +12,7 @@ from kafkascope.analyzer.terminal import document
 from kafkascope.dissectors import messages, registry
 from kafkascope.dissectors.codec.reader import reader_source
 from kafkascope.dissectors.errors import UnknownApi
-from kafkascope.dissectors.schema import Versions
+from kafkascope.dissectors.values import Versions
 
 
 @command()

@@ -16,7 +16,7 @@ from kafkascope.analyzer.merging.tables import by_key
 from kafkascope.analyzer.statistics.delivery.model import Reads
 from kafkascope.analyzer.statistics.exchange_batch import ExchangeBatch
 from kafkascope.analyzer.statistics.model import topic_key, topic_label
-from kafkascope.dissectors.schema import Versions
+from kafkascope.dissectors.values import Versions
 
 # KIP-110: brokers refuse it to older ones, while the topic's compression.type says zstd.
 ZSTD_FETCHES: Final = Versions.parse("10+")

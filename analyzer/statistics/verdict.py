@@ -13,7 +13,7 @@ from typing import Final, Literal, NamedTuple
 from kafkascope.analyzer.statistics.clients import Usage
 from kafkascope.dissectors.errors import UnknownApi
 from kafkascope.dissectors.reference import releases
-from kafkascope.dissectors.schema import Versions
+from kafkascope.dissectors.values import Versions
 
 Word = Literal["ok", "unclear", "breaks", "broker"]
 """`broker`: traffic between brokers, which change their release together with it."""

@@ -6,7 +6,10 @@ other messages. A test loads all of them and compares both lists with the folder
 
 from __future__ import annotations
 
+import re
 from typing import Final, Literal, NamedTuple
+
+from kafkascope.dissectors.values import Versions
 
 Effect = Literal["read", "write", "group", "login", "brokers"]
 """What a request does: changes nothing, changes something, moves a group, authenticates, or is for
@@ -16,117 +19,130 @@ Server = Literal["node", "leader", "group", "transaction", "controller", "all"]
 the group or of the transactional id, the controller (any broker hands it on), each its own part."""
 
 
-class Declared(NamedTuple):
-    """An API, before its messages are loaded."""
+class Api(NamedTuple):
+    """An API: a request and its response, over all versions."""
 
+    key: int
     name: str
-    versions: str
-    flexible: str
+    versions: Versions
+    flexible: Versions
     """Versions with compact types and tags."""
     effect: Effect
     server: Server
-    endpoints: tuple[str, ...] = ()
+    endpoints: tuple[str, ...]
     """Structs of the response with a node id, a host and a port that clients connect to; "" is the
     response itself."""
 
+    @property
+    def module(self) -> str:
+        """Name of the module with its messages: DescribeAcls is in `messages/describe_acls.py`."""
+        return re.sub(r"(?<=[a-z])(?=[A-Z])", "_", self.name).lower()
 
-APIS: Final[dict[int, Declared]] = {
-    0: Declared("Produce", "0-13", "9+", "write", "leader", ("node_endpoints",)),
-    1: Declared("Fetch", "0-18", "12+", "read", "leader", ("node_endpoints",)),
-    2: Declared("ListOffsets", "0-11", "6+", "read", "leader"),
-    3: Declared("Metadata", "0-13", "9+", "read", "node", ("brokers",)),
-    4: Declared("LeaderAndIsr", "0-7", "4+", "brokers", "node"),
-    5: Declared("StopReplica", "0-4", "2+", "brokers", "node"),
-    6: Declared("UpdateMetadata", "0-8", "6+", "brokers", "node"),
-    7: Declared("ControlledShutdown", "0-3", "3+", "brokers", "node"),
-    8: Declared("OffsetCommit", "0-10", "8+", "group", "group"),
-    9: Declared("OffsetFetch", "0-10", "6+", "read", "group"),
-    10: Declared("FindCoordinator", "0-6", "3+", "read", "node", ("", "coordinators")),
-    11: Declared("JoinGroup", "0-9", "6+", "group", "group"),
-    12: Declared("Heartbeat", "0-4", "4+", "group", "group"),
-    13: Declared("LeaveGroup", "0-5", "4+", "group", "group"),
-    14: Declared("SyncGroup", "0-5", "4+", "group", "group"),
-    15: Declared("DescribeGroups", "0-6", "5+", "read", "group"),
-    16: Declared("ListGroups", "0-5", "3+", "read", "all"),
-    17: Declared("SaslHandshake", "0-1", "none", "login", "node"),
-    18: Declared("ApiVersions", "0-5", "3+", "read", "node"),
-    19: Declared("CreateTopics", "0-7", "5+", "write", "controller"),
-    20: Declared("DeleteTopics", "0-6", "4+", "write", "controller"),
-    21: Declared("DeleteRecords", "0-2", "2+", "write", "leader"),
-    22: Declared("InitProducerId", "0-6", "2+", "write", "transaction"),
-    23: Declared("OffsetForLeaderEpoch", "0-4", "4+", "read", "leader"),
-    24: Declared("AddPartitionsToTxn", "0-5", "3+", "write", "transaction"),
-    25: Declared("AddOffsetsToTxn", "0-4", "3+", "group", "transaction"),
-    26: Declared("EndTxn", "0-5", "3+", "write", "transaction"),
-    27: Declared("WriteTxnMarkers", "0-2", "1+", "brokers", "node"),
-    28: Declared("TxnOffsetCommit", "0-6", "3+", "group", "group"),
-    29: Declared("DescribeAcls", "0-3", "2+", "read", "node"),
-    30: Declared("CreateAcls", "0-3", "2+", "write", "controller"),
-    31: Declared("DeleteAcls", "0-3", "2+", "write", "controller"),
-    32: Declared("DescribeConfigs", "0-4", "4+", "read", "node"),
-    33: Declared("AlterConfigs", "0-2", "2+", "write", "node"),
-    34: Declared("AlterReplicaLogDirs", "0-2", "2+", "write", "node"),
-    35: Declared("DescribeLogDirs", "0-5", "2+", "read", "node"),
-    36: Declared("SaslAuthenticate", "0-2", "2+", "login", "node"),
-    37: Declared("CreatePartitions", "0-3", "2+", "write", "controller"),
-    38: Declared("CreateDelegationToken", "0-3", "2+", "write", "controller"),
-    39: Declared("RenewDelegationToken", "0-2", "2+", "write", "controller"),
-    40: Declared("ExpireDelegationToken", "0-2", "2+", "write", "controller"),
-    41: Declared("DescribeDelegationToken", "0-3", "2+", "read", "node"),
-    42: Declared("DeleteGroups", "0-3", "2+", "group", "group"),
-    43: Declared("ElectLeaders", "0-2", "2+", "write", "controller"),
-    44: Declared("IncrementalAlterConfigs", "0-1", "1+", "write", "node"),
-    45: Declared("AlterPartitionReassignments", "0-1", "0+", "write", "controller"),
-    46: Declared("ListPartitionReassignments", "0", "0+", "read", "controller"),
-    47: Declared("OffsetDelete", "0", "none", "group", "group"),
-    48: Declared("DescribeClientQuotas", "0-1", "1+", "read", "node"),
-    49: Declared("AlterClientQuotas", "0-1", "1+", "write", "controller"),
-    50: Declared("DescribeUserScramCredentials", "0", "0+", "read", "node"),
-    51: Declared("AlterUserScramCredentials", "0", "0+", "write", "controller"),
-    52: Declared("Vote", "0-2", "0+", "brokers", "node"),
-    53: Declared("BeginQuorumEpoch", "0-1", "1+", "brokers", "node"),
-    54: Declared("EndQuorumEpoch", "0-1", "1+", "brokers", "node"),
-    55: Declared("DescribeQuorum", "0-2", "0+", "read", "node"),
-    56: Declared("AlterPartition", "0-3", "0+", "brokers", "node"),
-    57: Declared("UpdateFeatures", "0-2", "0+", "write", "controller"),
-    58: Declared("Envelope", "0", "0+", "brokers", "node"),
-    59: Declared("FetchSnapshot", "0-1", "0+", "brokers", "node"),
-    60: Declared("DescribeCluster", "0-2", "0+", "read", "node", ("brokers",)),
-    61: Declared("DescribeProducers", "0", "0+", "read", "leader"),
-    62: Declared("BrokerRegistration", "0-4", "0+", "brokers", "node"),
-    63: Declared("BrokerHeartbeat", "0-2", "0+", "brokers", "node"),
-    64: Declared("UnregisterBroker", "0", "0+", "write", "controller"),
-    65: Declared("DescribeTransactions", "0", "0+", "read", "transaction"),
-    66: Declared("ListTransactions", "0-2", "0+", "read", "all"),
-    67: Declared("AllocateProducerIds", "0", "0+", "brokers", "node"),
-    68: Declared("ConsumerGroupHeartbeat", "0-1", "0+", "group", "group"),
-    69: Declared("ConsumerGroupDescribe", "0-1", "0+", "read", "group"),
-    70: Declared("ControllerRegistration", "0", "0+", "brokers", "node"),
-    71: Declared("GetTelemetrySubscriptions", "0", "0+", "read", "node"),
-    72: Declared("PushTelemetry", "0", "0+", "write", "node"),
-    73: Declared("AssignReplicasToDirs", "0", "0+", "brokers", "node"),
-    74: Declared("ListConfigResources", "0-1", "0+", "read", "node"),
-    75: Declared("DescribeTopicPartitions", "0", "0+", "read", "node"),
-    76: Declared("ShareGroupHeartbeat", "0-1", "0+", "group", "group"),
-    77: Declared("ShareGroupDescribe", "0-1", "0+", "read", "group"),
-    78: Declared("ShareFetch", "0-2", "0+", "group", "leader", ("node_endpoints",)),
-    79: Declared("ShareAcknowledge", "0-2", "0+", "group", "leader", ("node_endpoints",)),
-    80: Declared("AddRaftVoter", "0-1", "0+", "write", "controller"),
-    81: Declared("RemoveRaftVoter", "0", "0+", "write", "controller"),
-    82: Declared("UpdateRaftVoter", "0", "0+", "brokers", "node"),
-    83: Declared("InitializeShareGroupState", "0", "0+", "brokers", "node"),
-    84: Declared("ReadShareGroupState", "0", "0+", "brokers", "node"),
-    85: Declared("WriteShareGroupState", "0-1", "0+", "brokers", "node"),
-    86: Declared("DeleteShareGroupState", "0", "0+", "brokers", "node"),
-    87: Declared("ReadShareGroupStateSummary", "0-1", "0+", "brokers", "node"),
-    88: Declared("StreamsGroupHeartbeat", "0-1", "0+", "group", "group"),
-    89: Declared("StreamsGroupDescribe", "0-1", "0+", "read", "group"),
-    90: Declared("DescribeShareGroupOffsets", "0-1", "0+", "read", "group"),
-    91: Declared("AlterShareGroupOffsets", "0", "0+", "group", "group"),
-    92: Declared("DeleteShareGroupOffsets", "0", "0+", "group", "group"),
-    93: Declared("StreamsGroupTopologyDescriptionUpdate", "0", "0+", "group", "group"),
-    94: Declared("UnregisterController", "0", "0+", "write", "controller"),
-}
+
+def _api(
+    key: int, name: str, versions: str, flexible: str, effect: Effect, server: Server, *nodes: str
+) -> Api:
+    return Api(key, name, Versions.parse(versions), Versions.parse(flexible), effect, server, nodes)
+
+
+_APIS: Final = (
+    _api(0, "Produce", "0-13", "9+", "write", "leader", "node_endpoints"),
+    _api(1, "Fetch", "0-18", "12+", "read", "leader", "node_endpoints"),
+    _api(2, "ListOffsets", "0-11", "6+", "read", "leader"),
+    _api(3, "Metadata", "0-13", "9+", "read", "node", "brokers"),
+    _api(4, "LeaderAndIsr", "0-7", "4+", "brokers", "node"),
+    _api(5, "StopReplica", "0-4", "2+", "brokers", "node"),
+    _api(6, "UpdateMetadata", "0-8", "6+", "brokers", "node"),
+    _api(7, "ControlledShutdown", "0-3", "3+", "brokers", "node"),
+    _api(8, "OffsetCommit", "0-10", "8+", "group", "group"),
+    _api(9, "OffsetFetch", "0-10", "6+", "read", "group"),
+    _api(10, "FindCoordinator", "0-6", "3+", "read", "node", "", "coordinators"),
+    _api(11, "JoinGroup", "0-9", "6+", "group", "group"),
+    _api(12, "Heartbeat", "0-4", "4+", "group", "group"),
+    _api(13, "LeaveGroup", "0-5", "4+", "group", "group"),
+    _api(14, "SyncGroup", "0-5", "4+", "group", "group"),
+    _api(15, "DescribeGroups", "0-6", "5+", "read", "group"),
+    _api(16, "ListGroups", "0-5", "3+", "read", "all"),
+    _api(17, "SaslHandshake", "0-1", "none", "login", "node"),
+    _api(18, "ApiVersions", "0-5", "3+", "read", "node"),
+    _api(19, "CreateTopics", "0-7", "5+", "write", "controller"),
+    _api(20, "DeleteTopics", "0-6", "4+", "write", "controller"),
+    _api(21, "DeleteRecords", "0-2", "2+", "write", "leader"),
+    _api(22, "InitProducerId", "0-6", "2+", "write", "transaction"),
+    _api(23, "OffsetForLeaderEpoch", "0-4", "4+", "read", "leader"),
+    _api(24, "AddPartitionsToTxn", "0-5", "3+", "write", "transaction"),
+    _api(25, "AddOffsetsToTxn", "0-4", "3+", "group", "transaction"),
+    _api(26, "EndTxn", "0-5", "3+", "write", "transaction"),
+    _api(27, "WriteTxnMarkers", "0-2", "1+", "brokers", "node"),
+    _api(28, "TxnOffsetCommit", "0-6", "3+", "group", "group"),
+    _api(29, "DescribeAcls", "0-3", "2+", "read", "node"),
+    _api(30, "CreateAcls", "0-3", "2+", "write", "controller"),
+    _api(31, "DeleteAcls", "0-3", "2+", "write", "controller"),
+    _api(32, "DescribeConfigs", "0-4", "4+", "read", "node"),
+    _api(33, "AlterConfigs", "0-2", "2+", "write", "node"),
+    _api(34, "AlterReplicaLogDirs", "0-2", "2+", "write", "node"),
+    _api(35, "DescribeLogDirs", "0-5", "2+", "read", "node"),
+    _api(36, "SaslAuthenticate", "0-2", "2+", "login", "node"),
+    _api(37, "CreatePartitions", "0-3", "2+", "write", "controller"),
+    _api(38, "CreateDelegationToken", "0-3", "2+", "write", "controller"),
+    _api(39, "RenewDelegationToken", "0-2", "2+", "write", "controller"),
+    _api(40, "ExpireDelegationToken", "0-2", "2+", "write", "controller"),
+    _api(41, "DescribeDelegationToken", "0-3", "2+", "read", "node"),
+    _api(42, "DeleteGroups", "0-3", "2+", "group", "group"),
+    _api(43, "ElectLeaders", "0-2", "2+", "write", "controller"),
+    _api(44, "IncrementalAlterConfigs", "0-1", "1+", "write", "node"),
+    _api(45, "AlterPartitionReassignments", "0-1", "0+", "write", "controller"),
+    _api(46, "ListPartitionReassignments", "0", "0+", "read", "controller"),
+    _api(47, "OffsetDelete", "0", "none", "group", "group"),
+    _api(48, "DescribeClientQuotas", "0-1", "1+", "read", "node"),
+    _api(49, "AlterClientQuotas", "0-1", "1+", "write", "controller"),
+    _api(50, "DescribeUserScramCredentials", "0", "0+", "read", "node"),
+    _api(51, "AlterUserScramCredentials", "0", "0+", "write", "controller"),
+    _api(52, "Vote", "0-2", "0+", "brokers", "node"),
+    _api(53, "BeginQuorumEpoch", "0-1", "1+", "brokers", "node"),
+    _api(54, "EndQuorumEpoch", "0-1", "1+", "brokers", "node"),
+    _api(55, "DescribeQuorum", "0-2", "0+", "read", "node"),
+    _api(56, "AlterPartition", "0-3", "0+", "brokers", "node"),
+    _api(57, "UpdateFeatures", "0-2", "0+", "write", "controller"),
+    _api(58, "Envelope", "0", "0+", "brokers", "node"),
+    _api(59, "FetchSnapshot", "0-1", "0+", "brokers", "node"),
+    _api(60, "DescribeCluster", "0-2", "0+", "read", "node", "brokers"),
+    _api(61, "DescribeProducers", "0", "0+", "read", "leader"),
+    _api(62, "BrokerRegistration", "0-4", "0+", "brokers", "node"),
+    _api(63, "BrokerHeartbeat", "0-2", "0+", "brokers", "node"),
+    _api(64, "UnregisterBroker", "0", "0+", "write", "controller"),
+    _api(65, "DescribeTransactions", "0", "0+", "read", "transaction"),
+    _api(66, "ListTransactions", "0-2", "0+", "read", "all"),
+    _api(67, "AllocateProducerIds", "0", "0+", "brokers", "node"),
+    _api(68, "ConsumerGroupHeartbeat", "0-1", "0+", "group", "group"),
+    _api(69, "ConsumerGroupDescribe", "0-1", "0+", "read", "group"),
+    _api(70, "ControllerRegistration", "0", "0+", "brokers", "node"),
+    _api(71, "GetTelemetrySubscriptions", "0", "0+", "read", "node"),
+    _api(72, "PushTelemetry", "0", "0+", "write", "node"),
+    _api(73, "AssignReplicasToDirs", "0", "0+", "brokers", "node"),
+    _api(74, "ListConfigResources", "0-1", "0+", "read", "node"),
+    _api(75, "DescribeTopicPartitions", "0", "0+", "read", "node"),
+    _api(76, "ShareGroupHeartbeat", "0-1", "0+", "group", "group"),
+    _api(77, "ShareGroupDescribe", "0-1", "0+", "read", "group"),
+    _api(78, "ShareFetch", "0-2", "0+", "group", "leader", "node_endpoints"),
+    _api(79, "ShareAcknowledge", "0-2", "0+", "group", "leader", "node_endpoints"),
+    _api(80, "AddRaftVoter", "0-1", "0+", "write", "controller"),
+    _api(81, "RemoveRaftVoter", "0", "0+", "write", "controller"),
+    _api(82, "UpdateRaftVoter", "0", "0+", "brokers", "node"),
+    _api(83, "InitializeShareGroupState", "0", "0+", "brokers", "node"),
+    _api(84, "ReadShareGroupState", "0", "0+", "brokers", "node"),
+    _api(85, "WriteShareGroupState", "0-1", "0+", "brokers", "node"),
+    _api(86, "DeleteShareGroupState", "0", "0+", "brokers", "node"),
+    _api(87, "ReadShareGroupStateSummary", "0-1", "0+", "brokers", "node"),
+    _api(88, "StreamsGroupHeartbeat", "0-1", "0+", "group", "group"),
+    _api(89, "StreamsGroupDescribe", "0-1", "0+", "read", "group"),
+    _api(90, "DescribeShareGroupOffsets", "0-1", "0+", "read", "group"),
+    _api(91, "AlterShareGroupOffsets", "0", "0+", "group", "group"),
+    _api(92, "DeleteShareGroupOffsets", "0", "0+", "group", "group"),
+    _api(93, "StreamsGroupTopologyDescriptionUpdate", "0", "0+", "group", "group"),
+    _api(94, "UnregisterController", "0", "0+", "write", "controller"),
+)
+APIS: Final = {api.key: api for api in _APIS}
 """Declared APIs by key."""
 
 _DATA: Final = (

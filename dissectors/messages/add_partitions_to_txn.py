@@ -7,9 +7,7 @@ ADD_PARTITIONS_TO_TXN_TOPIC = (
     Array("partitions", "0+").of(Int32),
 )
 
-ADD_PARTITIONS_TO_TXN_REQUEST = request(
-    "AddPartitionsToTxn", key=24, versions="0-5", flexible="3+"
-).of(
+ADD_PARTITIONS_TO_TXN_REQUEST = request("AddPartitionsToTxn").of(
     Array("transactions", "4+").of(
         String("transactional_id", "4+", entity="transactionalId", map_key=True),
         Int64("producer_id", "4+", entity="producerId", enum="ProducerId", volatile=True),
@@ -33,9 +31,7 @@ ADD_PARTITIONS_TO_TXN_TOPIC_RESULT = (
     Array("results_by_partition", "0+").of(*ADD_PARTITIONS_TO_TXN_PARTITION_RESULT),
 )
 
-ADD_PARTITIONS_TO_TXN_RESPONSE = response(
-    "AddPartitionsToTxn", key=24, versions="0-5", flexible="3+"
-).of(
+ADD_PARTITIONS_TO_TXN_RESPONSE = response("AddPartitionsToTxn").of(
     Int32("throttle_time_ms", "0+", volatile=True),
     Int16("error_code", "4+", enum="ErrorCode"),
     Array("results_by_transaction", "4+").of(

@@ -12,7 +12,7 @@ from kafkascope.dissectors.schema import (
     response,
 )
 
-ADD_RAFT_VOTER_REQUEST = request("AddRaftVoter", key=80, versions="0-1", flexible="0+").of(
+ADD_RAFT_VOTER_REQUEST = request("AddRaftVoter").of(
     String("cluster_id", "0+", nullable="0+", volatile=True, subject="clusterId"),
     Int32("timeout_ms", "0+"),
     Int32("voter_id", "0+", subject="brokerId"),
@@ -25,7 +25,7 @@ ADD_RAFT_VOTER_REQUEST = request("AddRaftVoter", key=80, versions="0-1", flexibl
     Bool("ack_when_committed", "1+", default=True),
 )
 
-ADD_RAFT_VOTER_RESPONSE = response("AddRaftVoter", key=80, versions="0-1", flexible="0+").of(
+ADD_RAFT_VOTER_RESPONSE = response("AddRaftVoter").of(
     Int32("throttle_time_ms", "0+", volatile=True),
     Int16("error_code", "0+", enum="ErrorCode"),
     String("error_message", "0+", nullable="0+", subject="freeText"),

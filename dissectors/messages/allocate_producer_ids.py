@@ -2,16 +2,12 @@
 
 from kafkascope.dissectors.schema import Int16, Int32, Int64, request, response
 
-ALLOCATE_PRODUCER_IDS_REQUEST = request(
-    "AllocateProducerIds", key=67, versions="0", flexible="0+"
-).of(
+ALLOCATE_PRODUCER_IDS_REQUEST = request("AllocateProducerIds").of(
     Int32("broker_id", "0+", entity="brokerId"),
     Int64("broker_epoch", "0+", default=-1, volatile=True),
 )
 
-ALLOCATE_PRODUCER_IDS_RESPONSE = response(
-    "AllocateProducerIds", key=67, versions="0", flexible="0+"
-).of(
+ALLOCATE_PRODUCER_IDS_RESPONSE = response("AllocateProducerIds").of(
     Int32("throttle_time_ms", "0+", volatile=True),
     Int16("error_code", "0+", enum="ErrorCode"),
     Int64("producer_id_start", "0+", entity="producerId", volatile=True),

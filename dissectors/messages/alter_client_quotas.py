@@ -12,9 +12,7 @@ from kafkascope.dissectors.schema import (
     response,
 )
 
-ALTER_CLIENT_QUOTAS_REQUEST = request(
-    "AlterClientQuotas", key=49, versions="0-1", flexible="1+"
-).of(
+ALTER_CLIENT_QUOTAS_REQUEST = request("AlterClientQuotas").of(
     Array("entries", "0+").of(
         Array("entity", "0+").of(*QUOTA_ENTITY),
         Array("ops", "0+").of(
@@ -26,9 +24,7 @@ ALTER_CLIENT_QUOTAS_REQUEST = request(
     Bool("validate_only", "0+"),
 )
 
-ALTER_CLIENT_QUOTAS_RESPONSE = response(
-    "AlterClientQuotas", key=49, versions="0-1", flexible="1+"
-).of(
+ALTER_CLIENT_QUOTAS_RESPONSE = response("AlterClientQuotas").of(
     Int32("throttle_time_ms", "0+", volatile=True),
     Array("entries", "0+").of(
         Int16("error_code", "0+", enum="ErrorCode"),

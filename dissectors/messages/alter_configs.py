@@ -2,7 +2,7 @@
 
 from kafkascope.dissectors.schema import Array, Bool, Int8, Int16, Int32, String, request, response
 
-ALTER_CONFIGS_REQUEST = request("AlterConfigs", key=33, versions="0-2", flexible="2+").of(
+ALTER_CONFIGS_REQUEST = request("AlterConfigs").of(
     Array("resources", "0+").of(
         Int8("resource_type", "0+", map_key=True, enum="ConfigResourceType"),
         String("resource_name", "0+", map_key=True, subject="resourceName"),
@@ -14,7 +14,7 @@ ALTER_CONFIGS_REQUEST = request("AlterConfigs", key=33, versions="0-2", flexible
     Bool("validate_only", "0+"),
 )
 
-ALTER_CONFIGS_RESPONSE = response("AlterConfigs", key=33, versions="0-2", flexible="2+").of(
+ALTER_CONFIGS_RESPONSE = response("AlterConfigs").of(
     Int32("throttle_time_ms", "0+", volatile=True),
     Array("responses", "0+").of(
         Int16("error_code", "0+", enum="ErrorCode"),

@@ -12,7 +12,7 @@ from kafkascope.dissectors.schema import (
     response,
 )
 
-ALTER_PARTITION_REQUEST = request("AlterPartition", key=56, versions="0-3", flexible="0+").of(
+ALTER_PARTITION_REQUEST = request("AlterPartition").of(
     Int32("broker_id", "0+", entity="brokerId"),
     Int64("broker_epoch", "0+", default=-1, volatile=True),
     Array("topics", "0+").of(
@@ -32,7 +32,7 @@ ALTER_PARTITION_REQUEST = request("AlterPartition", key=56, versions="0-3", flex
     ),
 )
 
-ALTER_PARTITION_RESPONSE = response("AlterPartition", key=56, versions="0-3", flexible="0+").of(
+ALTER_PARTITION_RESPONSE = response("AlterPartition").of(
     Int32("throttle_time_ms", "0+", volatile=True),
     Int16("error_code", "0+", enum="ErrorCode"),
     Array("topics", "0+").of(

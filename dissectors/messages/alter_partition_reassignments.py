@@ -2,9 +2,7 @@
 
 from kafkascope.dissectors.schema import Array, Bool, Int16, Int32, String, request, response
 
-ALTER_PARTITION_REASSIGNMENTS_REQUEST = request(
-    "AlterPartitionReassignments", key=45, versions="0-1", flexible="0+"
-).of(
+ALTER_PARTITION_REASSIGNMENTS_REQUEST = request("AlterPartitionReassignments").of(
     Int32("timeout_ms", "0+", default=60000),
     Bool("allow_replication_factor_change", "1+", default=True),
     Array("topics", "0+").of(
@@ -16,9 +14,7 @@ ALTER_PARTITION_REASSIGNMENTS_REQUEST = request(
     ),
 )
 
-ALTER_PARTITION_REASSIGNMENTS_RESPONSE = response(
-    "AlterPartitionReassignments", key=45, versions="0-1", flexible="0+"
-).of(
+ALTER_PARTITION_REASSIGNMENTS_RESPONSE = response("AlterPartitionReassignments").of(
     Int32("throttle_time_ms", "0+", volatile=True),
     Bool("allow_replication_factor_change", "1+", default=True),
     Int16("error_code", "0+", enum="ErrorCode"),

@@ -2,9 +2,7 @@
 
 from kafkascope.dissectors.schema import Array, Int16, Int32, String, request, response
 
-ALTER_REPLICA_LOG_DIRS_REQUEST = request(
-    "AlterReplicaLogDirs", key=34, versions="0-2", flexible="2+"
-).of(
+ALTER_REPLICA_LOG_DIRS_REQUEST = request("AlterReplicaLogDirs").of(
     Array("dirs", "0+").of(
         String("path", "0+", map_key=True, subject="path"),
         Array("topics", "0+").of(
@@ -14,9 +12,7 @@ ALTER_REPLICA_LOG_DIRS_REQUEST = request(
     ),
 )
 
-ALTER_REPLICA_LOG_DIRS_RESPONSE = response(
-    "AlterReplicaLogDirs", key=34, versions="0-2", flexible="2+"
-).of(
+ALTER_REPLICA_LOG_DIRS_RESPONSE = response("AlterReplicaLogDirs").of(
     Int32("throttle_time_ms", "0+", volatile=True),
     Array("results", "0+").of(
         String("topic_name", "0+", entity="topicName"),

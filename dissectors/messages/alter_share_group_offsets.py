@@ -2,9 +2,7 @@
 
 from kafkascope.dissectors.schema import Array, Int16, Int32, Int64, String, Uuid, request, response
 
-ALTER_SHARE_GROUP_OFFSETS_REQUEST = request(
-    "AlterShareGroupOffsets", key=91, versions="0", flexible="0+"
-).of(
+ALTER_SHARE_GROUP_OFFSETS_REQUEST = request("AlterShareGroupOffsets").of(
     String("group_id", "0+", entity="groupId"),
     Array("topics", "0+").of(
         String("topic_name", "0+", entity="topicName", map_key=True),
@@ -15,9 +13,7 @@ ALTER_SHARE_GROUP_OFFSETS_REQUEST = request(
     ),
 )
 
-ALTER_SHARE_GROUP_OFFSETS_RESPONSE = response(
-    "AlterShareGroupOffsets", key=91, versions="0", flexible="0+"
-).of(
+ALTER_SHARE_GROUP_OFFSETS_RESPONSE = response("AlterShareGroupOffsets").of(
     Int32("throttle_time_ms", "0+", volatile=True),
     Int16("error_code", "0+", enum="ErrorCode"),
     String("error_message", "0+", nullable="0+", default=None, subject="freeText"),

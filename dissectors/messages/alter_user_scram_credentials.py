@@ -2,9 +2,7 @@
 
 from kafkascope.dissectors.schema import Array, Bytes, Int8, Int16, Int32, String, request, response
 
-ALTER_USER_SCRAM_CREDENTIALS_REQUEST = request(
-    "AlterUserScramCredentials", key=51, versions="0", flexible="0+"
-).of(
+ALTER_USER_SCRAM_CREDENTIALS_REQUEST = request("AlterUserScramCredentials").of(
     Array("deletions", "0+").of(
         String("name", "0+", subject="principal"),
         Int8("mechanism", "0+", enum="ScramMechanism"),
@@ -18,9 +16,7 @@ ALTER_USER_SCRAM_CREDENTIALS_REQUEST = request(
     ),
 )
 
-ALTER_USER_SCRAM_CREDENTIALS_RESPONSE = response(
-    "AlterUserScramCredentials", key=51, versions="0", flexible="0+"
-).of(
+ALTER_USER_SCRAM_CREDENTIALS_RESPONSE = response("AlterUserScramCredentials").of(
     Int32("throttle_time_ms", "0+", volatile=True),
     Array("results", "0+").of(
         String("user", "0+", subject="principal"),

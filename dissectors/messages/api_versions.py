@@ -2,14 +2,14 @@
 
 from kafkascope.dissectors.schema import Array, Bool, Int16, Int32, Int64, String, request, response
 
-API_VERSIONS_REQUEST = request("ApiVersions", key=18, versions="0-5", flexible="3+").of(
+API_VERSIONS_REQUEST = request("ApiVersions").of(
     String("client_software_name", "3+", word="ClientSoftware"),
     String("client_software_version", "3+", word="SoftwareVersion"),
     String("cluster_id", "5+", nullable="5+", default=None, volatile=True, subject="clusterId"),
     Int32("node_id", "5+", default=-1, subject="brokerId"),
 )
 
-API_VERSIONS_RESPONSE = response("ApiVersions", key=18, versions="0-5", flexible="3+").of(
+API_VERSIONS_RESPONSE = response("ApiVersions").of(
     Int16("error_code", "0+", enum="ErrorCode"),
     Array("api_keys", "0+").of(
         Int16("api_key", "0+", map_key=True, enum="ApiKey"),

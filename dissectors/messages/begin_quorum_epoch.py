@@ -3,7 +3,7 @@
 from kafkascope.dissectors.messages.common_structs import QUORUM_EPOCH_RESPONSE, QUORUM_LISTENER
 from kafkascope.dissectors.schema import Array, Int32, String, Uuid, request, response
 
-BEGIN_QUORUM_EPOCH_REQUEST = request("BeginQuorumEpoch", key=53, versions="0-1", flexible="1+").of(
+BEGIN_QUORUM_EPOCH_REQUEST = request("BeginQuorumEpoch").of(
     String("cluster_id", "0+", nullable="0+", default=None, volatile=True, subject="clusterId"),
     Int32("voter_id", "1+", default=-1, entity="brokerId"),
     Array("topics", "0+").of(
@@ -18,6 +18,4 @@ BEGIN_QUORUM_EPOCH_REQUEST = request("BeginQuorumEpoch", key=53, versions="0-1",
     Array("leader_endpoints", "1+").of(*QUORUM_LISTENER),
 )
 
-BEGIN_QUORUM_EPOCH_RESPONSE = response(
-    "BeginQuorumEpoch", key=53, versions="0-1", flexible="1+"
-).of(*QUORUM_EPOCH_RESPONSE)
+BEGIN_QUORUM_EPOCH_RESPONSE = response("BeginQuorumEpoch").of(*QUORUM_EPOCH_RESPONSE)

@@ -13,9 +13,7 @@ from kafkascope.dissectors.schema import (
     response,
 )
 
-BROKER_REGISTRATION_REQUEST = request(
-    "BrokerRegistration", key=62, versions="0-4", flexible="0+"
-).of(
+BROKER_REGISTRATION_REQUEST = request("BrokerRegistration").of(
     Int32("broker_id", "0+", entity="brokerId"),
     String("cluster_id", "0+", volatile=True, subject="clusterId"),
     Uuid("incarnation_id", "0+", volatile=True),
@@ -27,9 +25,7 @@ BROKER_REGISTRATION_REQUEST = request(
     Int64("previous_broker_epoch", "3+", default=-1, volatile=True),
 )
 
-BROKER_REGISTRATION_RESPONSE = response(
-    "BrokerRegistration", key=62, versions="0-4", flexible="0+"
-).of(
+BROKER_REGISTRATION_RESPONSE = response("BrokerRegistration").of(
     Int32("throttle_time_ms", "0+", volatile=True),
     Int16("error_code", "0+", enum="ErrorCode"),
     Int64("broker_epoch", "0+", default=-1, volatile=True),

@@ -177,9 +177,7 @@ UNFENCE_BROKER_RECORD = (
 
 REMOVE_TOPIC_RECORD = (
     metadata("RemoveTopicRecord", key=9, versions="0", flexible="0+")
-    .of(
-        Uuid("topic_id", "0+", volatile=True),
-    )
+    .of(Uuid("topic_id", "0+", volatile=True))
     .but(
         variant(0, releases="2.8.0-2.8.2", flexible=False).of(
             Uuid("topic_id", "0+", volatile=True),
@@ -268,9 +266,7 @@ CLIENT_QUOTA = (
 CLIENT_QUOTA_RECORD = (
     metadata("ClientQuotaRecord", key=14, versions="0", flexible="0+")
     .of(*CLIENT_QUOTA)
-    .but(
-        variant(0, releases="2.8.0-2.8.2", flexible=False).of(*CLIENT_QUOTA),
-    )
+    .but(variant(0, releases="2.8.0-2.8.2", flexible=False).of(*CLIENT_QUOTA))
 )
 
 PRODUCER_IDS_RECORD = metadata("ProducerIdsRecord", key=15, versions="0", flexible="0+").of(
@@ -281,9 +277,7 @@ PRODUCER_IDS_RECORD = metadata("ProducerIdsRecord", key=15, versions="0", flexib
 
 REMOVE_FEATURE_LEVEL_RECORD = metadata(
     "RemoveFeatureLevelRecord", key=16, versions="0", flexible="0+"
-).of(
-    String("name", "0+", word="Feature"),
-)
+).of(String("name", "0+", word="Feature"))
 
 BROKER_REGISTRATION_CHANGE_RECORD = metadata(
     "BrokerRegistrationChangeRecord", key=17, versions="0-3", flexible="0+"
@@ -310,17 +304,13 @@ ACCESS_CONTROL_ENTRY_RECORD = metadata(
 
 REMOVE_ACCESS_CONTROL_ENTRY_RECORD = metadata(
     "RemoveAccessControlEntryRecord", key=19, versions="0", flexible="0+"
-).of(
-    Uuid("id", "0+", volatile=True),
-)
+).of(Uuid("id", "0+", volatile=True))
 
 NO_OP_RECORD = metadata("NoOpRecord", key=20, versions="0", flexible="0+").of()
 
 ZK_MIGRATION_STATE_RECORD = metadata(
     "ZkMigrationStateRecord", key=21, versions="0", flexible="0+"
-).of(
-    Int8("zk_migration_state", "0+"),
-)
+).of(Int8("zk_migration_state", "0+"))
 
 REMOVE_USER_SCRAM_CREDENTIAL_RECORD = metadata(
     "RemoveUserScramCredentialRecord", key=22, versions="0", flexible="0+"
@@ -331,23 +321,17 @@ REMOVE_USER_SCRAM_CREDENTIAL_RECORD = metadata(
 
 BEGIN_TRANSACTION_RECORD = metadata(
     "BeginTransactionRecord", key=23, versions="0", flexible="0+"
-).of(
-    String("name", "0+", nullable="0+", tag=0, default=None, subject="freeText"),
-)
+).of(String("name", "0+", nullable="0+", tag=0, default=None, subject="freeText"))
 
 END_TRANSACTION_RECORD = metadata("EndTransactionRecord", key=24, versions="0", flexible="0+").of()
 
 ABORT_TRANSACTION_RECORD = metadata(
     "AbortTransactionRecord", key=25, versions="0", flexible="0+"
-).of(
-    String("reason", "0+", nullable="0+", tag=0, default=None, subject="freeText"),
-)
+).of(String("reason", "0+", nullable="0+", tag=0, default=None, subject="freeText"))
 
 REMOVE_DELEGATION_TOKEN_RECORD = metadata(
     "RemoveDelegationTokenRecord", key=26, versions="0", flexible="0+"
-).of(
-    String("token_id", "0+", volatile=True, subject="tokenId"),
-)
+).of(String("token_id", "0+", volatile=True, subject="tokenId"))
 
 REGISTER_CONTROLLER_RECORD = metadata(
     "RegisterControllerRecord", key=27, versions="0", flexible="0+"
@@ -365,6 +349,4 @@ CLEAR_ELR_RECORD = metadata("ClearElrRecord", key=28, versions="0", flexible="0+
 
 UNREGISTER_CONTROLLER_RECORD = metadata(
     "UnregisterControllerRecord", key=29, versions="0", flexible="0+"
-).of(
-    Int32("controller_id", "0+", subject="brokerId"),
-)
+).of(Int32("controller_id", "0+", subject="brokerId"))

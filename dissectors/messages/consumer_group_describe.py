@@ -14,9 +14,7 @@ from kafkascope.dissectors.schema import (
     variant,
 )
 
-CONSUMER_GROUP_DESCRIBE_REQUEST = request(
-    "ConsumerGroupDescribe", key=69, versions="0-1", flexible="0+"
-).of(
+CONSUMER_GROUP_DESCRIBE_REQUEST = request("ConsumerGroupDescribe").of(
     Array("group_ids", "0+", entity="groupId").of(String),
     Bool("include_authorized_operations", "0+"),
 )
@@ -42,7 +40,7 @@ ASSIGNMENT_OF_3_7 = (
 )
 
 CONSUMER_GROUP_DESCRIBE_RESPONSE = (
-    response("ConsumerGroupDescribe", key=69, versions="0-1", flexible="0+")
+    response("ConsumerGroupDescribe")
     .of(
         Int32("throttle_time_ms", "0+", volatile=True),
         Array("groups", "0+").of(

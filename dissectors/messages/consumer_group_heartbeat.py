@@ -28,7 +28,7 @@ MEMBER = (
 )
 
 CONSUMER_GROUP_HEARTBEAT_REQUEST = (
-    request("ConsumerGroupHeartbeat", key=68, versions="0-1", flexible="0+")
+    request("ConsumerGroupHeartbeat")
     .of(
         *MEMBER,
         String("subscribed_topic_regex", "1+", nullable="1+", default=None, subject="topicName"),
@@ -64,7 +64,7 @@ RESULT = (
 )
 
 CONSUMER_GROUP_HEARTBEAT_RESPONSE = (
-    response("ConsumerGroupHeartbeat", key=68, versions="0-1", flexible="0+")
+    response("ConsumerGroupHeartbeat")
     .of(
         *RESULT,
         Int32("heartbeat_interval_ms", "0+"),

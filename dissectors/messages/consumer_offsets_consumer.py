@@ -39,9 +39,7 @@ CONSUMER_GROUP_PARTITION_METADATA_KEY = coordinator_key(
 
 CONSUMER_GROUP_PARTITION_METADATA_VALUE = (
     coordinator_value("ConsumerGroupPartitionMetadataValue", key=4, versions="0", flexible="0+")
-    .of(
-        Array("topics", "0+").of(*TOPIC_METADATA),
-    )
+    .of(Array("topics", "0+").of(*TOPIC_METADATA))
     .but(
         variant(0, releases="3.6.0-3.7.1", flexible=True).of(
             Int32("epoch", "0+", volatile=True),
@@ -124,9 +122,7 @@ CONSUMER_GROUP_TARGET_ASSIGNMENT_MEMBER_VALUE = (
     coordinator_value(
         "ConsumerGroupTargetAssignmentMemberValue", key=7, versions="0", flexible="0+"
     )
-    .of(
-        Array("topic_partitions", "0+").of(*TOPIC_PARTITIONS),
-    )
+    .of(Array("topic_partitions", "0+").of(*TOPIC_PARTITIONS))
     .but(
         variant(0, releases="3.5.0-3.7.1", flexible=True).of(
             Int8("error", "0+"),

@@ -35,9 +35,7 @@ SHARE_GROUP_PARTITIONS = (
 
 SHARE_GROUP_PARTITION_METADATA_VALUE = (
     coordinator_value("ShareGroupPartitionMetadataValue", key=9, versions="0", flexible="0+")
-    .of(
-        Array("topics", "0+").of(*TOPIC_METADATA),
-    )
+    .of(Array("topics", "0+").of(*TOPIC_METADATA))
     .but(
         variant(0, releases="3.9.0", flexible=True).of(
             Array("initialized_topics", "0+").of(*SHARE_GROUP_PARTITIONS),
@@ -69,11 +67,7 @@ SHARE_GROUP_METADATA_VALUE = (
         Int32("epoch", "0+", volatile=True),
         Int64("metadata_hash", "0+", volatile=True),
     )
-    .but(
-        variant(0, releases="3.9.0-4.0.1", flexible=True).of(
-            Int32("epoch", "0+", volatile=True),
-        ),
-    )
+    .but(variant(0, releases="3.9.0-4.0.1", flexible=True).of(Int32("epoch", "0+", volatile=True)))
 )
 
 SHARE_GROUP_TARGET_ASSIGNMENT_METADATA_KEY = coordinator_key(
@@ -90,9 +84,7 @@ SHARE_GROUP_TARGET_ASSIGNMENT_MEMBER_KEY = coordinator_key(
 
 SHARE_GROUP_TARGET_ASSIGNMENT_MEMBER_VALUE = coordinator_value(
     "ShareGroupTargetAssignmentMemberValue", key=13, versions="0", flexible="0+"
-).of(
-    Array("topic_partitions", "0+").of(*TOPIC_PARTITIONS),
-)
+).of(Array("topic_partitions", "0+").of(*TOPIC_PARTITIONS))
 
 SHARE_GROUP_CURRENT_MEMBER_ASSIGNMENT_KEY = coordinator_key(
     "ShareGroupCurrentMemberAssignmentKey", key=14, versions="0"

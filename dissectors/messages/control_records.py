@@ -42,18 +42,12 @@ LEADER_CHANGE_MESSAGE = (
     .but(
         variant(0, releases="2.8.0-2.8.2", flexible=True).of(
             Int32("leader_id", "0+", subject="brokerId"),
-            Array("voters", "0+").of(
-                Int32("voter_id", "0+", subject="brokerId"),
-            ),
-            Array("granting_voters", "0+").of(
-                Int32("voter_id", "0+", subject="brokerId"),
-            ),
+            Array("voters", "0+").of(Int32("voter_id", "0+", subject="brokerId")),
+            Array("granting_voters", "0+").of(Int32("voter_id", "0+", subject="brokerId")),
         ),
         variant(0, releases="2.7.0-2.7.2", flexible=True).of(
             Int32("leader_id", "0+", subject="brokerId"),
-            Array("voters", "0+").of(
-                Int32("voter_id", "0+", subject="brokerId"),
-            ),
+            Array("voters", "0+").of(Int32("voter_id", "0+", subject="brokerId")),
         ),
     )
 )

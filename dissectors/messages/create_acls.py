@@ -3,7 +3,7 @@
 from kafkascope.dissectors.messages.common_structs import ACL_PERMISSION
 from kafkascope.dissectors.schema import Array, Int8, Int16, Int32, String, request, response
 
-CREATE_ACLS_REQUEST = request("CreateAcls", key=30, versions="0-3", flexible="2+").of(
+CREATE_ACLS_REQUEST = request("CreateAcls").of(
     Array("creations", "0+").of(
         Int8("resource_type", "0+", enum="AclResourceType"),
         String("resource_name", "0+", subject="resourceName"),
@@ -12,7 +12,7 @@ CREATE_ACLS_REQUEST = request("CreateAcls", key=30, versions="0-3", flexible="2+
     ),
 )
 
-CREATE_ACLS_RESPONSE = response("CreateAcls", key=30, versions="0-3", flexible="2+").of(
+CREATE_ACLS_RESPONSE = response("CreateAcls").of(
     Int32("throttle_time_ms", "0+", volatile=True),
     Array("results", "0+").of(
         Int16("error_code", "0+", enum="ErrorCode"),

@@ -11,9 +11,7 @@ from kafkascope.dissectors.schema import (
     response,
 )
 
-CREATE_DELEGATION_TOKEN_REQUEST = request(
-    "CreateDelegationToken", key=38, versions="0-3", flexible="2+"
-).of(
+CREATE_DELEGATION_TOKEN_REQUEST = request("CreateDelegationToken").of(
     String("owner_principal_type", "3+", nullable="3+", word="PrincipalType"),
     String("owner_principal_name", "3+", nullable="3+", subject="principal"),
     Array("renewers", "0+").of(
@@ -23,9 +21,7 @@ CREATE_DELEGATION_TOKEN_REQUEST = request(
     Int64("max_lifetime_ms", "0+"),
 )
 
-CREATE_DELEGATION_TOKEN_RESPONSE = response(
-    "CreateDelegationToken", key=38, versions="0-3", flexible="2+"
-).of(
+CREATE_DELEGATION_TOKEN_RESPONSE = response("CreateDelegationToken").of(
     Int16("error_code", "0+", enum="ErrorCode"),
     String("principal_type", "0+", word="PrincipalType"),
     String("principal_name", "0+", subject="principal"),

@@ -2,7 +2,7 @@
 
 from kafkascope.dissectors.schema import Array, Bool, Int16, Int32, String, request, response
 
-CREATE_PARTITIONS_REQUEST = request("CreatePartitions", key=37, versions="0-3", flexible="2+").of(
+CREATE_PARTITIONS_REQUEST = request("CreatePartitions").of(
     Array("topics", "0+").of(
         String("name", "0+", entity="topicName", map_key=True),
         Int32("count", "0+"),
@@ -14,7 +14,7 @@ CREATE_PARTITIONS_REQUEST = request("CreatePartitions", key=37, versions="0-3", 
     Bool("validate_only", "0+"),
 )
 
-CREATE_PARTITIONS_RESPONSE = response("CreatePartitions", key=37, versions="0-3", flexible="2+").of(
+CREATE_PARTITIONS_RESPONSE = response("CreatePartitions").of(
     Int32("throttle_time_ms", "0+", volatile=True),
     Array("results", "0+").of(
         String("name", "0+", entity="topicName"),

@@ -12,7 +12,7 @@ from kafkascope.dissectors.schema import (
     response,
 )
 
-CREATE_TOPICS_REQUEST = request("CreateTopics", key=19, versions="0-7", flexible="5+").of(
+CREATE_TOPICS_REQUEST = request("CreateTopics").of(
     Array("topics", "0+").of(
         String("name", "0+", entity="topicName", map_key=True),
         Int32("num_partitions", "0+"),
@@ -30,7 +30,7 @@ CREATE_TOPICS_REQUEST = request("CreateTopics", key=19, versions="0-7", flexible
     Bool("validate_only", "1+", default=False),
 )
 
-CREATE_TOPICS_RESPONSE = response("CreateTopics", key=19, versions="0-7", flexible="5+").of(
+CREATE_TOPICS_RESPONSE = response("CreateTopics").of(
     Int32("throttle_time_ms", "2+", volatile=True),
     Array("topics", "0+").of(
         String("name", "0+", entity="topicName", map_key=True),

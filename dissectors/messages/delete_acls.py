@@ -3,11 +3,9 @@
 from kafkascope.dissectors.messages.common_structs import ACL_FILTER, ACL_PERMISSION
 from kafkascope.dissectors.schema import Array, Int8, Int16, Int32, String, request, response
 
-DELETE_ACLS_REQUEST = request("DeleteAcls", key=31, versions="0-3", flexible="2+").of(
-    Array("filters", "0+").of(*ACL_FILTER),
-)
+DELETE_ACLS_REQUEST = request("DeleteAcls").of(Array("filters", "0+").of(*ACL_FILTER))
 
-DELETE_ACLS_RESPONSE = response("DeleteAcls", key=31, versions="0-3", flexible="2+").of(
+DELETE_ACLS_RESPONSE = response("DeleteAcls").of(
     Int32("throttle_time_ms", "0+", volatile=True),
     Array("filter_results", "0+").of(
         Int16("error_code", "0+", enum="ErrorCode"),

@@ -2,11 +2,11 @@
 
 from kafkascope.dissectors.schema import Array, Int16, Int32, String, request, response
 
-DELETE_GROUPS_REQUEST = request("DeleteGroups", key=42, versions="0-3", flexible="2+").of(
+DELETE_GROUPS_REQUEST = request("DeleteGroups").of(
     Array("groups_names", "0+", entity="groupId").of(String),
 )
 
-DELETE_GROUPS_RESPONSE = response("DeleteGroups", key=42, versions="0-3", flexible="2+").of(
+DELETE_GROUPS_RESPONSE = response("DeleteGroups").of(
     Int32("throttle_time_ms", "0+", volatile=True),
     Array("results", "0+").of(
         String("group_id", "0+", entity="groupId", map_key=True),

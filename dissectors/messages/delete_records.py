@@ -2,7 +2,7 @@
 
 from kafkascope.dissectors.schema import Array, Int16, Int32, Int64, String, request, response
 
-DELETE_RECORDS_REQUEST = request("DeleteRecords", key=21, versions="0-2", flexible="2+").of(
+DELETE_RECORDS_REQUEST = request("DeleteRecords").of(
     Array("topics", "0+").of(
         String("name", "0+", entity="topicName"),
         Array("partitions", "0+").of(
@@ -13,7 +13,7 @@ DELETE_RECORDS_REQUEST = request("DeleteRecords", key=21, versions="0-2", flexib
     Int32("timeout_ms", "0+"),
 )
 
-DELETE_RECORDS_RESPONSE = response("DeleteRecords", key=21, versions="0-2", flexible="2+").of(
+DELETE_RECORDS_RESPONSE = response("DeleteRecords").of(
     Int32("throttle_time_ms", "0+", volatile=True),
     Array("topics", "0+").of(
         String("name", "0+", entity="topicName", map_key=True),

@@ -2,7 +2,7 @@
 
 from kafkascope.dissectors.schema import Array, Int16, Int32, String, Uuid, request, response
 
-DELETE_TOPICS_REQUEST = request("DeleteTopics", key=20, versions="0-6", flexible="4+").of(
+DELETE_TOPICS_REQUEST = request("DeleteTopics").of(
     Array("topics", "6+").of(
         String("name", "6+", nullable="6+", default=None, entity="topicName"),
         Uuid("topic_id", "6+", volatile=True),
@@ -11,7 +11,7 @@ DELETE_TOPICS_REQUEST = request("DeleteTopics", key=20, versions="0-6", flexible
     Int32("timeout_ms", "0+"),
 )
 
-DELETE_TOPICS_RESPONSE = response("DeleteTopics", key=20, versions="0-6", flexible="4+").of(
+DELETE_TOPICS_RESPONSE = response("DeleteTopics").of(
     Int32("throttle_time_ms", "1+", volatile=True),
     Array("responses", "0+").of(
         String("name", "0+", nullable="6+", entity="topicName", map_key=True),

@@ -3,11 +3,9 @@
 from kafkascope.dissectors.messages.common_structs import ACL_FILTER, ACL_PERMISSION
 from kafkascope.dissectors.schema import Array, Int8, Int16, Int32, String, request, response
 
-DESCRIBE_ACLS_REQUEST = request("DescribeAcls", key=29, versions="0-3", flexible="2+").of(
-    *ACL_FILTER
-)
+DESCRIBE_ACLS_REQUEST = request("DescribeAcls").of(*ACL_FILTER)
 
-DESCRIBE_ACLS_RESPONSE = response("DescribeAcls", key=29, versions="0-3", flexible="2+").of(
+DESCRIBE_ACLS_RESPONSE = response("DescribeAcls").of(
     Int32("throttle_time_ms", "0+", volatile=True),
     Int16("error_code", "0+", enum="ErrorCode"),
     String("error_message", "0+", nullable="0+", subject="freeText"),

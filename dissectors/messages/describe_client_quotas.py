@@ -13,9 +13,7 @@ from kafkascope.dissectors.schema import (
     response,
 )
 
-DESCRIBE_CLIENT_QUOTAS_REQUEST = request(
-    "DescribeClientQuotas", key=48, versions="0-1", flexible="1+"
-).of(
+DESCRIBE_CLIENT_QUOTAS_REQUEST = request("DescribeClientQuotas").of(
     Array("components", "0+").of(
         String("entity_type", "0+", enum="ClientQuotaEntityType"),
         Int8("match_type", "0+", enum="ClientQuotaMatchType"),
@@ -24,9 +22,7 @@ DESCRIBE_CLIENT_QUOTAS_REQUEST = request(
     Bool("strict", "0+"),
 )
 
-DESCRIBE_CLIENT_QUOTAS_RESPONSE = response(
-    "DescribeClientQuotas", key=48, versions="0-1", flexible="1+"
-).of(
+DESCRIBE_CLIENT_QUOTAS_RESPONSE = response("DescribeClientQuotas").of(
     Int32("throttle_time_ms", "0+", volatile=True),
     Int16("error_code", "0+", enum="ErrorCode"),
     String("error_message", "0+", nullable="0+", subject="freeText"),

@@ -2,13 +2,13 @@
 
 from kafkascope.dissectors.schema import Array, Bool, Int8, Int16, Int32, String, request, response
 
-DESCRIBE_CLUSTER_REQUEST = request("DescribeCluster", key=60, versions="0-2", flexible="0+").of(
+DESCRIBE_CLUSTER_REQUEST = request("DescribeCluster").of(
     Bool("include_cluster_authorized_operations", "0+"),
     Int8("endpoint_type", "1+", default=1, enum="EndpointType"),
     Bool("include_fenced_brokers", "2+"),
 )
 
-DESCRIBE_CLUSTER_RESPONSE = response("DescribeCluster", key=60, versions="0-2", flexible="0+").of(
+DESCRIBE_CLUSTER_RESPONSE = response("DescribeCluster").of(
     Int32("throttle_time_ms", "0+", volatile=True),
     Int16("error_code", "0+", enum="ErrorCode"),
     String("error_message", "0+", nullable="0+", default=None, subject="freeText"),

@@ -2,7 +2,7 @@
 
 from kafkascope.dissectors.schema import Array, Bool, Int8, Int16, Int32, String, request, response
 
-DESCRIBE_CONFIGS_REQUEST = request("DescribeConfigs", key=32, versions="0-4", flexible="4+").of(
+DESCRIBE_CONFIGS_REQUEST = request("DescribeConfigs").of(
     Array("resources", "0+").of(
         Int8("resource_type", "0+", enum="ConfigResourceType"),
         String("resource_name", "0+", subject="resourceName"),
@@ -12,7 +12,7 @@ DESCRIBE_CONFIGS_REQUEST = request("DescribeConfigs", key=32, versions="0-4", fl
     Bool("include_documentation", "3+", default=False),
 )
 
-DESCRIBE_CONFIGS_RESPONSE = response("DescribeConfigs", key=32, versions="0-4", flexible="4+").of(
+DESCRIBE_CONFIGS_RESPONSE = response("DescribeConfigs").of(
     Int32("throttle_time_ms", "0+", volatile=True),
     Array("results", "0+").of(
         Int16("error_code", "0+", enum="ErrorCode"),

@@ -11,18 +11,14 @@ from kafkascope.dissectors.schema import (
     response,
 )
 
-DESCRIBE_DELEGATION_TOKEN_REQUEST = request(
-    "DescribeDelegationToken", key=41, versions="0-3", flexible="2+"
-).of(
+DESCRIBE_DELEGATION_TOKEN_REQUEST = request("DescribeDelegationToken").of(
     Array("owners", "0+", nullable="0+").of(
         String("principal_type", "0+", word="PrincipalType"),
         String("principal_name", "0+", subject="principal"),
     ),
 )
 
-DESCRIBE_DELEGATION_TOKEN_RESPONSE = response(
-    "DescribeDelegationToken", key=41, versions="0-3", flexible="2+"
-).of(
+DESCRIBE_DELEGATION_TOKEN_RESPONSE = response("DescribeDelegationToken").of(
     Int16("error_code", "0+", enum="ErrorCode"),
     Array("tokens", "0+").of(
         String("principal_type", "0+", word="PrincipalType"),

@@ -2,12 +2,12 @@
 
 from kafkascope.dissectors.schema import Array, Bool, Bytes, Int16, Int32, String, request, response
 
-DESCRIBE_GROUPS_REQUEST = request("DescribeGroups", key=15, versions="0-6", flexible="5+").of(
+DESCRIBE_GROUPS_REQUEST = request("DescribeGroups").of(
     Array("groups", "0+", entity="groupId").of(String),
     Bool("include_authorized_operations", "3+"),
 )
 
-DESCRIBE_GROUPS_RESPONSE = response("DescribeGroups", key=15, versions="0-6", flexible="5+").of(
+DESCRIBE_GROUPS_RESPONSE = response("DescribeGroups").of(
     Int32("throttle_time_ms", "1+", volatile=True),
     Array("groups", "0+").of(
         Int16("error_code", "0+", enum="ErrorCode"),

@@ -2,14 +2,14 @@
 
 from kafkascope.dissectors.schema import Array, Bool, Int16, Int32, Int64, String, request, response
 
-DESCRIBE_LOG_DIRS_REQUEST = request("DescribeLogDirs", key=35, versions="0-5", flexible="2+").of(
+DESCRIBE_LOG_DIRS_REQUEST = request("DescribeLogDirs").of(
     Array("topics", "0+", nullable="0+").of(
         String("topic", "0+", entity="topicName", map_key=True),
         Array("partitions", "0+").of(Int32),
     ),
 )
 
-DESCRIBE_LOG_DIRS_RESPONSE = response("DescribeLogDirs", key=35, versions="0-5", flexible="2+").of(
+DESCRIBE_LOG_DIRS_RESPONSE = response("DescribeLogDirs").of(
     Int32("throttle_time_ms", "0+", volatile=True),
     Int16("error_code", "3+", enum="ErrorCode"),
     Array("results", "0+").of(

@@ -2,14 +2,14 @@
 
 from kafkascope.dissectors.schema import Array, Int16, Int32, Int64, String, request, response
 
-DESCRIBE_PRODUCERS_REQUEST = request("DescribeProducers", key=61, versions="0", flexible="0+").of(
+DESCRIBE_PRODUCERS_REQUEST = request("DescribeProducers").of(
     Array("topics", "0+").of(
         String("name", "0+", entity="topicName", map_key=True),
         Array("partition_indexes", "0+").of(Int32),
     ),
 )
 
-DESCRIBE_PRODUCERS_RESPONSE = response("DescribeProducers", key=61, versions="0", flexible="0+").of(
+DESCRIBE_PRODUCERS_RESPONSE = response("DescribeProducers").of(
     Int32("throttle_time_ms", "0+", volatile=True),
     Array("topics", "0+").of(
         String("name", "0+", entity="topicName"),

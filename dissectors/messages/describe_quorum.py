@@ -12,12 +12,10 @@ from kafkascope.dissectors.schema import (
     response,
 )
 
-DESCRIBE_QUORUM_REQUEST = request("DescribeQuorum", key=55, versions="0-2", flexible="0+").of(
+DESCRIBE_QUORUM_REQUEST = request("DescribeQuorum").of(
     Array("topics", "0+").of(
         String("topic_name", "0+", entity="topicName"),
-        Array("partitions", "0+").of(
-            Int32("partition_index", "0+"),
-        ),
+        Array("partitions", "0+").of(Int32("partition_index", "0+")),
     ),
 )
 
@@ -29,7 +27,7 @@ REPLICA_STATE = (
     Int64("last_caught_up_timestamp", "1+", default=-1, unit="time_ms", volatile=True),
 )
 
-DESCRIBE_QUORUM_RESPONSE = response("DescribeQuorum", key=55, versions="0-2", flexible="0+").of(
+DESCRIBE_QUORUM_RESPONSE = response("DescribeQuorum").of(
     Int16("error_code", "0+", enum="ErrorCode"),
     String("error_message", "2+", nullable="2+", subject="freeText"),
     Array("topics", "0+").of(

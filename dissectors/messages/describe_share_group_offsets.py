@@ -2,9 +2,7 @@
 
 from kafkascope.dissectors.schema import Array, Int16, Int32, Int64, String, Uuid, request, response
 
-DESCRIBE_SHARE_GROUP_OFFSETS_REQUEST = request(
-    "DescribeShareGroupOffsets", key=90, versions="0-1", flexible="0+"
-).of(
+DESCRIBE_SHARE_GROUP_OFFSETS_REQUEST = request("DescribeShareGroupOffsets").of(
     Array("groups", "0+").of(
         String("group_id", "0+", entity="groupId"),
         Array("topics", "0+", nullable="0+").of(
@@ -14,9 +12,7 @@ DESCRIBE_SHARE_GROUP_OFFSETS_REQUEST = request(
     ),
 )
 
-DESCRIBE_SHARE_GROUP_OFFSETS_RESPONSE = response(
-    "DescribeShareGroupOffsets", key=90, versions="0-1", flexible="0+"
-).of(
+DESCRIBE_SHARE_GROUP_OFFSETS_RESPONSE = response("DescribeShareGroupOffsets").of(
     Int32("throttle_time_ms", "0+", volatile=True),
     Array("groups", "0+").of(
         String("group_id", "0+", entity="groupId"),

@@ -12,12 +12,8 @@ from kafkascope.dissectors.schema import (
     response,
 )
 
-DESCRIBE_TOPIC_PARTITIONS_REQUEST = request(
-    "DescribeTopicPartitions", key=75, versions="0", flexible="0+"
-).of(
-    Array("topics", "0+").of(
-        String("name", "0+", entity="topicName"),
-    ),
+DESCRIBE_TOPIC_PARTITIONS_REQUEST = request("DescribeTopicPartitions").of(
+    Array("topics", "0+").of(String("name", "0+", entity="topicName")),
     Int32("response_partition_limit", "0+", default=2000),
     Struct("cursor", "0+", nullable="0+", default=None).of(
         String("topic_name", "0+", entity="topicName"),
@@ -25,9 +21,7 @@ DESCRIBE_TOPIC_PARTITIONS_REQUEST = request(
     ),
 )
 
-DESCRIBE_TOPIC_PARTITIONS_RESPONSE = response(
-    "DescribeTopicPartitions", key=75, versions="0", flexible="0+"
-).of(
+DESCRIBE_TOPIC_PARTITIONS_RESPONSE = response("DescribeTopicPartitions").of(
     Int32("throttle_time_ms", "0+", volatile=True),
     Array("topics", "0+").of(
         Int16("error_code", "0+", enum="ErrorCode"),

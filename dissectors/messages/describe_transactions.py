@@ -2,15 +2,11 @@
 
 from kafkascope.dissectors.schema import Array, Int16, Int32, Int64, String, request, response
 
-DESCRIBE_TRANSACTIONS_REQUEST = request(
-    "DescribeTransactions", key=65, versions="0", flexible="0+"
-).of(
+DESCRIBE_TRANSACTIONS_REQUEST = request("DescribeTransactions").of(
     Array("transactional_ids", "0+", entity="transactionalId").of(String),
 )
 
-DESCRIBE_TRANSACTIONS_RESPONSE = response(
-    "DescribeTransactions", key=65, versions="0", flexible="0+"
-).of(
+DESCRIBE_TRANSACTIONS_RESPONSE = response("DescribeTransactions").of(
     Int32("throttle_time_ms", "0+", volatile=True),
     Array("transaction_states", "0+").of(
         Int16("error_code", "0+", enum="ErrorCode"),

@@ -4,7 +4,7 @@ from kafkascope.dissectors.messages.common_structs import QUORUM_EPOCH_RESPONSE,
 from kafkascope.dissectors.schema import Array, Int32, String, Uuid, request, response, variant
 
 END_QUORUM_EPOCH_REQUEST = (
-    request("EndQuorumEpoch", key=54, versions="0-1", flexible="1+")
+    request("EndQuorumEpoch")
     .of(
         String("cluster_id", "0+", nullable="0+", default=None, volatile=True, subject="clusterId"),
         Array("topics", "0+").of(
@@ -41,6 +41,4 @@ END_QUORUM_EPOCH_REQUEST = (
     )
 )
 
-END_QUORUM_EPOCH_RESPONSE = response("EndQuorumEpoch", key=54, versions="0-1", flexible="1+").of(
-    *QUORUM_EPOCH_RESPONSE
-)
+END_QUORUM_EPOCH_RESPONSE = response("EndQuorumEpoch").of(*QUORUM_EPOCH_RESPONSE)

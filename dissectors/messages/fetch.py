@@ -14,7 +14,7 @@ from kafkascope.dissectors.schema import (
     response,
 )
 
-FETCH_REQUEST = request("Fetch", key=1, versions="0-18", flexible="12+").of(
+FETCH_REQUEST = request("Fetch").of(
     String(
         "cluster_id", "12+", nullable="12+", tag=0, default=None, volatile=True, subject="clusterId"
     ),
@@ -51,7 +51,7 @@ FETCH_REQUEST = request("Fetch", key=1, versions="0-18", flexible="12+").of(
     String("rack_id", "11+", default="", subject="rack"),
 )
 
-FETCH_RESPONSE = response("Fetch", key=1, versions="0-18", flexible="12+").of(
+FETCH_RESPONSE = response("Fetch").of(
     Int32("throttle_time_ms", "1+", volatile=True),
     Int16("error_code", "7+", enum="ErrorCode"),
     Int32("session_id", "7+", default=0, enum="FetchSessionId", volatile=True),

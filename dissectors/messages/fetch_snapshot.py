@@ -14,7 +14,7 @@ from kafkascope.dissectors.schema import (
     response,
 )
 
-FETCH_SNAPSHOT_REQUEST = request("FetchSnapshot", key=59, versions="0-1", flexible="0+").of(
+FETCH_SNAPSHOT_REQUEST = request("FetchSnapshot").of(
     String(
         "cluster_id", "0+", nullable="0+", tag=0, default=None, volatile=True, subject="clusterId"
     ),
@@ -35,7 +35,7 @@ FETCH_SNAPSHOT_REQUEST = request("FetchSnapshot", key=59, versions="0-1", flexib
     ),
 )
 
-FETCH_SNAPSHOT_RESPONSE = response("FetchSnapshot", key=59, versions="0-1", flexible="0+").of(
+FETCH_SNAPSHOT_RESPONSE = response("FetchSnapshot").of(
     Int32("throttle_time_ms", "0+", volatile=True),
     Int16("error_code", "0+", enum="ErrorCode"),
     Array("topics", "0+").of(

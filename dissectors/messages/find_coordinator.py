@@ -2,13 +2,13 @@
 
 from kafkascope.dissectors.schema import Array, Int8, Int16, Int32, String, request, response
 
-FIND_COORDINATOR_REQUEST = request("FindCoordinator", key=10, versions="0-6", flexible="3+").of(
+FIND_COORDINATOR_REQUEST = request("FindCoordinator").of(
     String("key", "0-3", subject="coordinatorKey"),
     Int8("key_type", "1+", default=0, enum="CoordinatorType"),
     Array("coordinator_keys", "4+", subject="coordinatorKey").of(String),
 )
 
-FIND_COORDINATOR_RESPONSE = response("FindCoordinator", key=10, versions="0-6", flexible="3+").of(
+FIND_COORDINATOR_RESPONSE = response("FindCoordinator").of(
     Int32("throttle_time_ms", "1+", volatile=True),
     Int16("error_code", "0-3", enum="ErrorCode"),
     String("error_message", "1-3", nullable="1+", subject="freeText"),

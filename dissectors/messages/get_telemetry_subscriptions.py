@@ -12,15 +12,11 @@ from kafkascope.dissectors.schema import (
     response,
 )
 
-GET_TELEMETRY_SUBSCRIPTIONS_REQUEST = request(
-    "GetTelemetrySubscriptions", key=71, versions="0", flexible="0+"
-).of(
+GET_TELEMETRY_SUBSCRIPTIONS_REQUEST = request("GetTelemetrySubscriptions").of(
     Uuid("client_instance_id", "0+", volatile=True),
 )
 
-GET_TELEMETRY_SUBSCRIPTIONS_RESPONSE = response(
-    "GetTelemetrySubscriptions", key=71, versions="0", flexible="0+"
-).of(
+GET_TELEMETRY_SUBSCRIPTIONS_RESPONSE = response("GetTelemetrySubscriptions").of(
     Int32("throttle_time_ms", "0+", volatile=True),
     Int16("error_code", "0+", enum="ErrorCode"),
     Uuid("client_instance_id", "0+", volatile=True),

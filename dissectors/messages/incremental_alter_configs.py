@@ -2,9 +2,7 @@
 
 from kafkascope.dissectors.schema import Array, Bool, Int8, Int16, Int32, String, request, response
 
-INCREMENTAL_ALTER_CONFIGS_REQUEST = request(
-    "IncrementalAlterConfigs", key=44, versions="0-1", flexible="1+"
-).of(
+INCREMENTAL_ALTER_CONFIGS_REQUEST = request("IncrementalAlterConfigs").of(
     Array("resources", "0+").of(
         Int8("resource_type", "0+", map_key=True, enum="ConfigResourceType"),
         String("resource_name", "0+", map_key=True, subject="resourceName"),
@@ -17,9 +15,7 @@ INCREMENTAL_ALTER_CONFIGS_REQUEST = request(
     Bool("validate_only", "0+"),
 )
 
-INCREMENTAL_ALTER_CONFIGS_RESPONSE = response(
-    "IncrementalAlterConfigs", key=44, versions="0-1", flexible="1+"
-).of(
+INCREMENTAL_ALTER_CONFIGS_RESPONSE = response("IncrementalAlterConfigs").of(
     Int32("throttle_time_ms", "0+", volatile=True),
     Array("responses", "0+").of(
         Int16("error_code", "0+", enum="ErrorCode"),

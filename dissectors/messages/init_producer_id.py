@@ -2,7 +2,7 @@
 
 from kafkascope.dissectors.schema import Bool, Int16, Int32, Int64, String, request, response
 
-INIT_PRODUCER_ID_REQUEST = request("InitProducerId", key=22, versions="0-6", flexible="2+").of(
+INIT_PRODUCER_ID_REQUEST = request("InitProducerId").of(
     String("transactional_id", "0+", nullable="0+", entity="transactionalId"),
     Int32("transaction_timeout_ms", "0+"),
     Int64("producer_id", "3+", default=-1, entity="producerId", enum="ProducerId", volatile=True),
@@ -11,7 +11,7 @@ INIT_PRODUCER_ID_REQUEST = request("InitProducerId", key=22, versions="0-6", fle
     Bool("keep_prepared_txn", "6+", default=False),
 )
 
-INIT_PRODUCER_ID_RESPONSE = response("InitProducerId", key=22, versions="0-6", flexible="2+").of(
+INIT_PRODUCER_ID_RESPONSE = response("InitProducerId").of(
     Int32("throttle_time_ms", "0+", volatile=True),
     Int16("error_code", "0+", enum="ErrorCode"),
     Int64("producer_id", "0+", default=-1, entity="producerId", enum="ProducerId", volatile=True),

@@ -3,9 +3,7 @@
 from kafkascope.dissectors.messages.common_structs import SHARE_STATE_RESULT
 from kafkascope.dissectors.schema import Array, Int32, Int64, String, Uuid, request, response
 
-INITIALIZE_SHARE_GROUP_STATE_REQUEST = request(
-    "InitializeShareGroupState", key=83, versions="0", flexible="0+"
-).of(
+INITIALIZE_SHARE_GROUP_STATE_REQUEST = request("InitializeShareGroupState").of(
     String("group_id", "0+", subject="groupId"),
     Array("topics", "0+").of(
         Uuid("topic_id", "0+", volatile=True),
@@ -17,8 +15,6 @@ INITIALIZE_SHARE_GROUP_STATE_REQUEST = request(
     ),
 )
 
-INITIALIZE_SHARE_GROUP_STATE_RESPONSE = response(
-    "InitializeShareGroupState", key=83, versions="0", flexible="0+"
-).of(
+INITIALIZE_SHARE_GROUP_STATE_RESPONSE = response("InitializeShareGroupState").of(
     Array("results", "0+").of(*SHARE_STATE_RESULT),
 )

@@ -2,7 +2,7 @@
 
 from kafkascope.dissectors.schema import Array, Bool, Bytes, Int16, Int32, String, request, response
 
-JOIN_GROUP_REQUEST = request("JoinGroup", key=11, versions="0-9", flexible="6+").of(
+JOIN_GROUP_REQUEST = request("JoinGroup").of(
     String("group_id", "0+", entity="groupId"),
     Int32("session_timeout_ms", "0+"),
     Int32("rebalance_timeout_ms", "1+", default=-1),
@@ -16,7 +16,7 @@ JOIN_GROUP_REQUEST = request("JoinGroup", key=11, versions="0-9", flexible="6+")
     String("reason", "8+", nullable="8+", default=None, subject="freeText", word="Reason"),
 )
 
-JOIN_GROUP_RESPONSE = response("JoinGroup", key=11, versions="0-9", flexible="6+").of(
+JOIN_GROUP_RESPONSE = response("JoinGroup").of(
     Int32("throttle_time_ms", "2+", volatile=True),
     Int16("error_code", "0+", enum="ErrorCode"),
     Int32("generation_id", "0+", default=-1, volatile=True),

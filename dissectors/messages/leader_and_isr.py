@@ -28,7 +28,7 @@ LEADER_AND_ISR_PARTITION_STATE = (
     Int8("leader_recovery_state", "6+", default=0, enum="LeaderRecoveryState"),
 )
 
-LEADER_AND_ISR_REQUEST = request("LeaderAndIsr", key=4, versions="0-7", flexible="4+").of(
+LEADER_AND_ISR_REQUEST = request("LeaderAndIsr").of(
     Int32("controller_id", "0+", entity="brokerId"),
     Bool("is_kraft_controller", "7+", default=False),
     Int32("controller_epoch", "0+", volatile=True),
@@ -53,7 +53,7 @@ LEADER_AND_ISR_PARTITION_ERROR = (
     Int16("error_code", "0+", enum="ErrorCode"),
 )
 
-LEADER_AND_ISR_RESPONSE = response("LeaderAndIsr", key=4, versions="0-7", flexible="4+").of(
+LEADER_AND_ISR_RESPONSE = response("LeaderAndIsr").of(
     Int16("error_code", "0+", enum="ErrorCode"),
     Array("partition_errors", "0-4").of(*LEADER_AND_ISR_PARTITION_ERROR),
     Array("topics", "5+").of(

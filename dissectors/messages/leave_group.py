@@ -2,7 +2,7 @@
 
 from kafkascope.dissectors.schema import Array, Int16, Int32, String, request, response
 
-LEAVE_GROUP_REQUEST = request("LeaveGroup", key=13, versions="0-5", flexible="4+").of(
+LEAVE_GROUP_REQUEST = request("LeaveGroup").of(
     String("group_id", "0+", entity="groupId"),
     String("member_id", "0-2", volatile=True, subject="memberId"),
     Array("members", "3+").of(
@@ -12,7 +12,7 @@ LEAVE_GROUP_REQUEST = request("LeaveGroup", key=13, versions="0-5", flexible="4+
     ),
 )
 
-LEAVE_GROUP_RESPONSE = response("LeaveGroup", key=13, versions="0-5", flexible="4+").of(
+LEAVE_GROUP_RESPONSE = response("LeaveGroup").of(
     Int32("throttle_time_ms", "1+", volatile=True),
     Int16("error_code", "0+", enum="ErrorCode"),
     Array("members", "3+").of(

@@ -2,7 +2,7 @@
 
 from kafkascope.dissectors.schema import Array, Int8, Int16, Int32, Int64, String, request, response
 
-LIST_OFFSETS_REQUEST = request("ListOffsets", key=2, versions="0-11", flexible="6+").of(
+LIST_OFFSETS_REQUEST = request("ListOffsets").of(
     Int32("replica_id", "0+", entity="brokerId", enum="ReplicaId"),
     Int8("isolation_level", "2+", enum="IsolationLevel"),
     Array("topics", "0+").of(
@@ -17,7 +17,7 @@ LIST_OFFSETS_REQUEST = request("ListOffsets", key=2, versions="0-11", flexible="
     Int32("timeout_ms", "10+"),
 )
 
-LIST_OFFSETS_RESPONSE = response("ListOffsets", key=2, versions="0-11", flexible="6+").of(
+LIST_OFFSETS_RESPONSE = response("ListOffsets").of(
     Int32("throttle_time_ms", "2+", volatile=True),
     Array("topics", "0+").of(
         String("name", "0+", entity="topicName"),

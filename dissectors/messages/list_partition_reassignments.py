@@ -2,9 +2,7 @@
 
 from kafkascope.dissectors.schema import Array, Int16, Int32, String, request, response
 
-LIST_PARTITION_REASSIGNMENTS_REQUEST = request(
-    "ListPartitionReassignments", key=46, versions="0", flexible="0+"
-).of(
+LIST_PARTITION_REASSIGNMENTS_REQUEST = request("ListPartitionReassignments").of(
     Int32("timeout_ms", "0+", default=60000),
     Array("topics", "0+", nullable="0+", default=None).of(
         String("name", "0+", entity="topicName"),
@@ -12,9 +10,7 @@ LIST_PARTITION_REASSIGNMENTS_REQUEST = request(
     ),
 )
 
-LIST_PARTITION_REASSIGNMENTS_RESPONSE = response(
-    "ListPartitionReassignments", key=46, versions="0", flexible="0+"
-).of(
+LIST_PARTITION_REASSIGNMENTS_RESPONSE = response("ListPartitionReassignments").of(
     Int32("throttle_time_ms", "0+", volatile=True),
     Int16("error_code", "0+", enum="ErrorCode"),
     String("error_message", "0+", nullable="0+", subject="freeText"),

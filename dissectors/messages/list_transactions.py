@@ -2,7 +2,7 @@
 
 from kafkascope.dissectors.schema import Array, Int16, Int32, Int64, String, request, response
 
-LIST_TRANSACTIONS_REQUEST = request("ListTransactions", key=66, versions="0-2", flexible="0+").of(
+LIST_TRANSACTIONS_REQUEST = request("ListTransactions").of(
     Array("state_filters", "0+", enum="TransactionStateName").of(String),
     Array("producer_id_filters", "0+", entity="producerId").of(Int64),
     Int64("duration_filter", "1+", default=-1),
@@ -11,7 +11,7 @@ LIST_TRANSACTIONS_REQUEST = request("ListTransactions", key=66, versions="0-2", 
     ),
 )
 
-LIST_TRANSACTIONS_RESPONSE = response("ListTransactions", key=66, versions="0-2", flexible="0+").of(
+LIST_TRANSACTIONS_RESPONSE = response("ListTransactions").of(
     Int32("throttle_time_ms", "0+", volatile=True),
     Int16("error_code", "0+", enum="ErrorCode"),
     Array("unknown_state_filters", "0+", subject="freeText").of(String),

@@ -2,7 +2,7 @@
 
 from kafkascope.dissectors.schema import Array, Bool, Int16, Int32, String, Uuid, request, response
 
-METADATA_REQUEST = request("Metadata", key=3, versions="0-13", flexible="9+").of(
+METADATA_REQUEST = request("Metadata").of(
     Array("topics", "0+", nullable="1+").of(
         Uuid("topic_id", "10+", volatile=True),
         String("name", "0+", nullable="10+", entity="topicName"),
@@ -12,7 +12,7 @@ METADATA_REQUEST = request("Metadata", key=3, versions="0-13", flexible="9+").of
     Bool("include_topic_authorized_operations", "8+"),
 )
 
-METADATA_RESPONSE = response("Metadata", key=3, versions="0-13", flexible="9+").of(
+METADATA_RESPONSE = response("Metadata").of(
     Int32("throttle_time_ms", "3+", volatile=True),
     Array("brokers", "0+").of(
         Int32("node_id", "0+", entity="brokerId", map_key=True),

@@ -2,7 +2,7 @@
 
 from kafkascope.dissectors.schema import Array, Int16, Int32, Int64, String, Uuid, request, response
 
-OFFSET_COMMIT_REQUEST = request("OffsetCommit", key=8, versions="0-10", flexible="8+").of(
+OFFSET_COMMIT_REQUEST = request("OffsetCommit").of(
     String("group_id", "0+", entity="groupId"),
     Int32("generation_id_or_member_epoch", "1+", default=-1, volatile=True),
     String("member_id", "1+", volatile=True, subject="memberId"),
@@ -21,7 +21,7 @@ OFFSET_COMMIT_REQUEST = request("OffsetCommit", key=8, versions="0-10", flexible
     ),
 )
 
-OFFSET_COMMIT_RESPONSE = response("OffsetCommit", key=8, versions="0-10", flexible="8+").of(
+OFFSET_COMMIT_RESPONSE = response("OffsetCommit").of(
     Int32("throttle_time_ms", "3+", volatile=True),
     Array("topics", "0+").of(
         String("name", "0-9", entity="topicName"),

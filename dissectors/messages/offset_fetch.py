@@ -12,7 +12,7 @@ from kafkascope.dissectors.schema import (
     response,
 )
 
-OFFSET_FETCH_REQUEST = request("OffsetFetch", key=9, versions="0-10", flexible="6+").of(
+OFFSET_FETCH_REQUEST = request("OffsetFetch").of(
     String("group_id", "0-7", entity="groupId"),
     Array("topics", "0-7", nullable="2+").of(
         String("name", "0+", entity="topicName"),
@@ -31,7 +31,7 @@ OFFSET_FETCH_REQUEST = request("OffsetFetch", key=9, versions="0-10", flexible="
     Bool("require_stable", "7+", default=False),
 )
 
-OFFSET_FETCH_RESPONSE = response("OffsetFetch", key=9, versions="0-10", flexible="6+").of(
+OFFSET_FETCH_RESPONSE = response("OffsetFetch").of(
     Int32("throttle_time_ms", "3+", volatile=True),
     Array("topics", "0-7").of(
         String("name", "0+", entity="topicName"),

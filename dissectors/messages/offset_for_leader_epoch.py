@@ -2,9 +2,7 @@
 
 from kafkascope.dissectors.schema import Array, Int16, Int32, Int64, String, request, response
 
-OFFSET_FOR_LEADER_EPOCH_REQUEST = request(
-    "OffsetForLeaderEpoch", key=23, versions="0-4", flexible="4+"
-).of(
+OFFSET_FOR_LEADER_EPOCH_REQUEST = request("OffsetForLeaderEpoch").of(
     Int32("replica_id", "3+", default=-2, entity="brokerId", enum="ReplicaId"),
     Array("topics", "0+").of(
         String("topic", "0+", entity="topicName", map_key=True),
@@ -16,9 +14,7 @@ OFFSET_FOR_LEADER_EPOCH_REQUEST = request(
     ),
 )
 
-OFFSET_FOR_LEADER_EPOCH_RESPONSE = response(
-    "OffsetForLeaderEpoch", key=23, versions="0-4", flexible="4+"
-).of(
+OFFSET_FOR_LEADER_EPOCH_RESPONSE = response("OffsetForLeaderEpoch").of(
     Int32("throttle_time_ms", "2+", volatile=True),
     Array("topics", "0+").of(
         String("topic", "0+", entity="topicName", map_key=True),

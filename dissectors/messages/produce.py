@@ -13,7 +13,7 @@ from kafkascope.dissectors.schema import (
     response,
 )
 
-PRODUCE_REQUEST = request("Produce", key=0, versions="0-13", flexible="9+").of(
+PRODUCE_REQUEST = request("Produce").of(
     String("transactional_id", "3+", nullable="3+", default=None, entity="transactionalId"),
     Int16("acks", "0+", enum="RequiredAcks"),
     Int32("timeout_ms", "0+"),
@@ -27,7 +27,7 @@ PRODUCE_REQUEST = request("Produce", key=0, versions="0-13", flexible="9+").of(
     ),
 )
 
-PRODUCE_RESPONSE = response("Produce", key=0, versions="0-13", flexible="9+").of(
+PRODUCE_RESPONSE = response("Produce").of(
     Array("responses", "0+").of(
         String("name", "0-12", entity="topicName", map_key=True),
         Uuid("topic_id", "13+", map_key=True, volatile=True),

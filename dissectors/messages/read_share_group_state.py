@@ -3,16 +3,12 @@
 from kafkascope.dissectors.messages.common_structs import SHARE_STATE_BATCH, SHARE_STATE_QUERY
 from kafkascope.dissectors.schema import Array, Int16, Int32, Int64, String, Uuid, request, response
 
-READ_SHARE_GROUP_STATE_REQUEST = request(
-    "ReadShareGroupState", key=84, versions="0", flexible="0+"
-).of(
+READ_SHARE_GROUP_STATE_REQUEST = request("ReadShareGroupState").of(
     String("group_id", "0+", subject="groupId"),
     Array("topics", "0+").of(*SHARE_STATE_QUERY),
 )
 
-READ_SHARE_GROUP_STATE_RESPONSE = response(
-    "ReadShareGroupState", key=84, versions="0", flexible="0+"
-).of(
+READ_SHARE_GROUP_STATE_RESPONSE = response("ReadShareGroupState").of(
     Array("results", "0+").of(
         Uuid("topic_id", "0+", volatile=True),
         Array("partitions", "0+").of(

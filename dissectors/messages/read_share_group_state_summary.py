@@ -13,15 +13,13 @@ from kafkascope.dissectors.schema import (
     variant,
 )
 
-READ_SHARE_GROUP_STATE_SUMMARY_REQUEST = request(
-    "ReadShareGroupStateSummary", key=87, versions="0-1", flexible="0+"
-).of(
+READ_SHARE_GROUP_STATE_SUMMARY_REQUEST = request("ReadShareGroupStateSummary").of(
     String("group_id", "0+", subject="groupId"),
     Array("topics", "0+").of(*SHARE_STATE_QUERY),
 )
 
 READ_SHARE_GROUP_STATE_SUMMARY_RESPONSE = (
-    response("ReadShareGroupStateSummary", key=87, versions="0-1", flexible="0+")
+    response("ReadShareGroupStateSummary")
     .of(
         Array("results", "0+").of(
             Uuid("topic_id", "0+", volatile=True),

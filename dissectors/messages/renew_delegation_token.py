@@ -2,16 +2,12 @@
 
 from kafkascope.dissectors.schema import Bytes, Int16, Int32, Int64, request, response
 
-RENEW_DELEGATION_TOKEN_REQUEST = request(
-    "RenewDelegationToken", key=39, versions="0-2", flexible="2+"
-).of(
+RENEW_DELEGATION_TOKEN_REQUEST = request("RenewDelegationToken").of(
     Bytes("hmac", "0+", secret=True, volatile=True),
     Int64("renew_period_ms", "0+"),
 )
 
-RENEW_DELEGATION_TOKEN_RESPONSE = response(
-    "RenewDelegationToken", key=39, versions="0-2", flexible="2+"
-).of(
+RENEW_DELEGATION_TOKEN_RESPONSE = response("RenewDelegationToken").of(
     Int16("error_code", "0+", enum="ErrorCode"),
     Int64("expiry_timestamp_ms", "0+", unit="time_ms", volatile=True),
     Int32("throttle_time_ms", "0+", volatile=True),

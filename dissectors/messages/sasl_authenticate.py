@@ -2,11 +2,11 @@
 
 from kafkascope.dissectors.schema import Bytes, Int16, Int64, String, request, response
 
-SASL_AUTHENTICATE_REQUEST = request("SaslAuthenticate", key=36, versions="0-2", flexible="2+").of(
+SASL_AUTHENTICATE_REQUEST = request("SaslAuthenticate").of(
     Bytes("auth_bytes", "0+", secret=True, volatile=True),
 )
 
-SASL_AUTHENTICATE_RESPONSE = response("SaslAuthenticate", key=36, versions="0-2", flexible="2+").of(
+SASL_AUTHENTICATE_RESPONSE = response("SaslAuthenticate").of(
     Int16("error_code", "0+", enum="ErrorCode"),
     String("error_message", "0+", nullable="0+", subject="freeText"),
     Bytes("auth_bytes", "0+", secret=True, volatile=True),

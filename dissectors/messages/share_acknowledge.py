@@ -13,7 +13,7 @@ from kafkascope.dissectors.schema import (
     response,
 )
 
-SHARE_ACKNOWLEDGE_REQUEST = request("ShareAcknowledge", key=79, versions="0-2", flexible="0+").of(
+SHARE_ACKNOWLEDGE_REQUEST = request("ShareAcknowledge").of(
     String("group_id", "0+", nullable="0+", default=None, entity="groupId"),
     String("member_id", "0+", nullable="0+", volatile=True, subject="memberId"),
     Int32("share_session_epoch", "0+", enum="ShareSessionEpoch", volatile=True),
@@ -27,7 +27,7 @@ SHARE_ACKNOWLEDGE_REQUEST = request("ShareAcknowledge", key=79, versions="0-2", 
     ),
 )
 
-SHARE_ACKNOWLEDGE_RESPONSE = response("ShareAcknowledge", key=79, versions="0-2", flexible="0+").of(
+SHARE_ACKNOWLEDGE_RESPONSE = response("ShareAcknowledge").of(
     Int32("throttle_time_ms", "0+", volatile=True),
     Int16("error_code", "0+", enum="ErrorCode"),
     String("error_message", "0+", nullable="0+", default=None, subject="freeText"),

@@ -20,7 +20,7 @@ from kafkascope.dissectors.schema import (
     response,
 )
 
-SHARE_FETCH_REQUEST = request("ShareFetch", key=78, versions="0-2", flexible="0+").of(
+SHARE_FETCH_REQUEST = request("ShareFetch").of(
     String("group_id", "0+", nullable="0+", default=None, entity="groupId"),
     String("member_id", "0+", nullable="0+", volatile=True, subject="memberId"),
     Int32("share_session_epoch", "0+", enum="ShareSessionEpoch", volatile=True),
@@ -42,7 +42,7 @@ SHARE_FETCH_REQUEST = request("ShareFetch", key=78, versions="0-2", flexible="0+
     Array("forgotten_topics_data", "0+").of(*TOPIC_PARTITIONS),
 )
 
-SHARE_FETCH_RESPONSE = response("ShareFetch", key=78, versions="0-2", flexible="0+").of(
+SHARE_FETCH_RESPONSE = response("ShareFetch").of(
     Int32("throttle_time_ms", "0+", volatile=True),
     Int16("error_code", "0+", enum="ErrorCode"),
     String("error_message", "0+", nullable="0+", default=None, subject="freeText"),

@@ -3,18 +3,14 @@
 from kafkascope.dissectors.messages.common_structs import DESCRIBED_GROUP, NAMED_TOPIC_PARTITIONS
 from kafkascope.dissectors.schema import Array, Bool, Int32, String, Struct, request, response
 
-SHARE_GROUP_DESCRIBE_REQUEST = request(
-    "ShareGroupDescribe", key=77, versions="0-1", flexible="0+"
-).of(
+SHARE_GROUP_DESCRIBE_REQUEST = request("ShareGroupDescribe").of(
     Array("group_ids", "0+", entity="groupId").of(String),
     Bool("include_authorized_operations", "0+"),
 )
 
 ASSIGNMENT = (Array("topic_partitions", "0+").of(*NAMED_TOPIC_PARTITIONS),)
 
-SHARE_GROUP_DESCRIBE_RESPONSE = response(
-    "ShareGroupDescribe", key=77, versions="0-1", flexible="0+"
-).of(
+SHARE_GROUP_DESCRIBE_RESPONSE = response("ShareGroupDescribe").of(
     Int32("throttle_time_ms", "0+", volatile=True),
     Array("groups", "0+").of(
         *DESCRIBED_GROUP,

@@ -3,9 +3,7 @@
 from kafkascope.dissectors.messages.common_structs import TOPIC_PARTITIONS
 from kafkascope.dissectors.schema import Array, Int16, Int32, String, Struct, request, response
 
-SHARE_GROUP_HEARTBEAT_REQUEST = request(
-    "ShareGroupHeartbeat", key=76, versions="0-1", flexible="0+"
-).of(
+SHARE_GROUP_HEARTBEAT_REQUEST = request("ShareGroupHeartbeat").of(
     String("group_id", "0+", entity="groupId"),
     String("member_id", "0+", volatile=True, subject="memberId"),
     Int32("member_epoch", "0+", enum="ShareGroupMemberEpoch", volatile=True),
@@ -15,9 +13,7 @@ SHARE_GROUP_HEARTBEAT_REQUEST = request(
     ),
 )
 
-SHARE_GROUP_HEARTBEAT_RESPONSE = response(
-    "ShareGroupHeartbeat", key=76, versions="0-1", flexible="0+"
-).of(
+SHARE_GROUP_HEARTBEAT_RESPONSE = response("ShareGroupHeartbeat").of(
     Int32("throttle_time_ms", "0+", volatile=True),
     Int16("error_code", "0+", enum="ErrorCode"),
     String("error_message", "0+", nullable="0+", default=None, subject="freeText"),

@@ -2,7 +2,7 @@
 
 from kafkascope.dissectors.schema import Array, Bool, Int16, Int32, Int64, String, request, response
 
-STOP_REPLICA_REQUEST = request("StopReplica", key=5, versions="0-4", flexible="2+").of(
+STOP_REPLICA_REQUEST = request("StopReplica").of(
     Int32("controller_id", "0+", entity="brokerId"),
     Bool("is_kraft_controller", "4+", default=False),
     Int32("controller_epoch", "0+", volatile=True),
@@ -26,7 +26,7 @@ STOP_REPLICA_REQUEST = request("StopReplica", key=5, versions="0-4", flexible="2
     ),
 )
 
-STOP_REPLICA_RESPONSE = response("StopReplica", key=5, versions="0-4", flexible="2+").of(
+STOP_REPLICA_RESPONSE = response("StopReplica").of(
     Int16("error_code", "0+", enum="ErrorCode"),
     Array("partition_errors", "0+").of(
         String("topic_name", "0+", entity="topicName"),

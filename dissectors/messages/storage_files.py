@@ -16,9 +16,7 @@ QUORUM_STATE_DATA = data("QuorumStateData", versions="0-1", flexible="0+").of(
     Int32("voted_id", "0+", default=-1, subject="brokerId"),
     Uuid("voted_directory_id", "1+", volatile=True),
     Int64("applied_offset", "0"),
-    Array("current_voters", "0", nullable="0+").of(
-        Int32("voter_id", "0+", subject="brokerId"),
-    ),
+    Array("current_voters", "0", nullable="0+").of(Int32("voter_id", "0+", subject="brokerId")),
 )
 
 PRODUCER_SNAPSHOT = data("ProducerSnapshot", versions="1").of(

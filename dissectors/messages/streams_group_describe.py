@@ -10,9 +10,7 @@ from kafkascope.dissectors.messages.common_structs import (
 )
 from kafkascope.dissectors.schema import Array, Bool, Int8, Int32, String, Struct, request, response
 
-STREAMS_GROUP_DESCRIBE_REQUEST = request(
-    "StreamsGroupDescribe", key=89, versions="0-1", flexible="0+"
-).of(
+STREAMS_GROUP_DESCRIBE_REQUEST = request("StreamsGroupDescribe").of(
     Array("group_ids", "0+", entity="groupId").of(String),
     Bool("include_authorized_operations", "0+"),
     Bool("include_topology_description", "1+", default=False),
@@ -48,9 +46,7 @@ TOPOLOGY_DESCRIPTION = (
     Array("global_stores", "1+").of(*TOPOLOGY_DESCRIPTION_GLOBAL_STORE),
 )
 
-STREAMS_GROUP_DESCRIBE_RESPONSE = response(
-    "StreamsGroupDescribe", key=89, versions="0-1", flexible="0+"
-).of(
+STREAMS_GROUP_DESCRIBE_RESPONSE = response("StreamsGroupDescribe").of(
     Int32("throttle_time_ms", "0+", volatile=True),
     Array("groups", "0+").of(
         *DESCRIBED_GROUP,

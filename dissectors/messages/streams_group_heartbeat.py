@@ -21,9 +21,7 @@ from kafkascope.dissectors.schema import (
     response,
 )
 
-STREAMS_GROUP_HEARTBEAT_REQUEST = request(
-    "StreamsGroupHeartbeat", key=88, versions="0-1", flexible="0+"
-).of(
+STREAMS_GROUP_HEARTBEAT_REQUEST = request("StreamsGroupHeartbeat").of(
     String("group_id", "0+", entity="groupId"),
     String("member_id", "0+", volatile=True, subject="memberId"),
     Int32("member_epoch", "0+", enum="StreamsGroupMemberEpoch", volatile=True),
@@ -64,9 +62,7 @@ TOPIC_PARTITION = (
     Array("partitions", "0+").of(Int32),
 )
 
-STREAMS_GROUP_HEARTBEAT_RESPONSE = response(
-    "StreamsGroupHeartbeat", key=88, versions="0-1", flexible="0+"
-).of(
+STREAMS_GROUP_HEARTBEAT_RESPONSE = response("StreamsGroupHeartbeat").of(
     Int32("throttle_time_ms", "0+", volatile=True),
     Int16("error_code", "0+", enum="ErrorCode"),
     String("error_message", "0+", nullable="0+", default=None, subject="freeText"),

@@ -36,7 +36,7 @@ TOPOLOGY_DESCRIPTION = (
 )
 
 STREAMS_GROUP_TOPOLOGY_DESCRIPTION_UPDATE_REQUEST = request(
-    "StreamsGroupTopologyDescriptionUpdate", key=93, versions="0", flexible="0+"
+    "StreamsGroupTopologyDescriptionUpdate"
 ).of(
     String("group_id", "0+", entity="groupId"),
     String("member_id", "0+", volatile=True, subject="memberId"),
@@ -45,7 +45,7 @@ STREAMS_GROUP_TOPOLOGY_DESCRIPTION_UPDATE_REQUEST = request(
 )
 
 STREAMS_GROUP_TOPOLOGY_DESCRIPTION_UPDATE_RESPONSE = response(
-    "StreamsGroupTopologyDescriptionUpdate", key=93, versions="0", flexible="0+"
+    "StreamsGroupTopologyDescriptionUpdate"
 ).of(
     Int32("throttle_time_ms", "0+", volatile=True),
     Int16("error_code", "0+", enum="ErrorCode"),

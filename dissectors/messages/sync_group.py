@@ -2,7 +2,7 @@
 
 from kafkascope.dissectors.schema import Array, Bytes, Int16, Int32, String, request, response
 
-SYNC_GROUP_REQUEST = request("SyncGroup", key=14, versions="0-5", flexible="4+").of(
+SYNC_GROUP_REQUEST = request("SyncGroup").of(
     String("group_id", "0+", entity="groupId"),
     Int32("generation_id", "0+", volatile=True),
     String("member_id", "0+", volatile=True, subject="memberId"),
@@ -15,7 +15,7 @@ SYNC_GROUP_REQUEST = request("SyncGroup", key=14, versions="0-5", flexible="4+")
     ),
 )
 
-SYNC_GROUP_RESPONSE = response("SyncGroup", key=14, versions="0-5", flexible="4+").of(
+SYNC_GROUP_RESPONSE = response("SyncGroup").of(
     Int32("throttle_time_ms", "1+", volatile=True),
     Int16("error_code", "0+", enum="ErrorCode"),
     String("protocol_type", "5+", nullable="5+", default=None, enum="ClassicGroupProtocolType"),

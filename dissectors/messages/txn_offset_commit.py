@@ -2,7 +2,7 @@
 
 from kafkascope.dissectors.schema import Array, Int16, Int32, Int64, String, Uuid, request, response
 
-TXN_OFFSET_COMMIT_REQUEST = request("TxnOffsetCommit", key=28, versions="0-6", flexible="3+").of(
+TXN_OFFSET_COMMIT_REQUEST = request("TxnOffsetCommit").of(
     String("transactional_id", "0+", entity="transactionalId"),
     String("group_id", "0+", entity="groupId"),
     Int64("producer_id", "0+", entity="producerId", enum="ProducerId", volatile=True),
@@ -22,7 +22,7 @@ TXN_OFFSET_COMMIT_REQUEST = request("TxnOffsetCommit", key=28, versions="0-6", f
     ),
 )
 
-TXN_OFFSET_COMMIT_RESPONSE = response("TxnOffsetCommit", key=28, versions="0-6", flexible="3+").of(
+TXN_OFFSET_COMMIT_RESPONSE = response("TxnOffsetCommit").of(
     Int32("throttle_time_ms", "0+", volatile=True),
     Array("topics", "0+").of(
         String("name", "0-5", entity="topicName"),

@@ -25,7 +25,7 @@ UPDATE_METADATA_PARTITION_STATE = (
     Array("offline_replicas", "4+", entity="brokerId").of(Int32),
 )
 
-UPDATE_METADATA_REQUEST = request("UpdateMetadata", key=6, versions="0-8", flexible="6+").of(
+UPDATE_METADATA_REQUEST = request("UpdateMetadata").of(
     Int32("controller_id", "0+", entity="brokerId"),
     Bool("is_kraft_controller", "8+", default=False),
     Int8("type", "8+", tag=0, default=0, enum="UpdateMetadataType"),
@@ -51,6 +51,6 @@ UPDATE_METADATA_REQUEST = request("UpdateMetadata", key=6, versions="0-8", flexi
     ),
 )
 
-UPDATE_METADATA_RESPONSE = response("UpdateMetadata", key=6, versions="0-8", flexible="6+").of(
+UPDATE_METADATA_RESPONSE = response("UpdateMetadata").of(
     Int16("error_code", "0+", enum="ErrorCode"),
 )

@@ -12,7 +12,7 @@ from kafkascope.dissectors.schema import (
     response,
 )
 
-UPDATE_RAFT_VOTER_REQUEST = request("UpdateRaftVoter", key=82, versions="0", flexible="0+").of(
+UPDATE_RAFT_VOTER_REQUEST = request("UpdateRaftVoter").of(
     String("cluster_id", "0+", nullable="0+", volatile=True, subject="clusterId"),
     Int32("current_leader_epoch", "0+", volatile=True),
     Int32("voter_id", "0+", subject="brokerId"),
@@ -28,7 +28,7 @@ UPDATE_RAFT_VOTER_REQUEST = request("UpdateRaftVoter", key=82, versions="0", fle
     ),
 )
 
-UPDATE_RAFT_VOTER_RESPONSE = response("UpdateRaftVoter", key=82, versions="0", flexible="0+").of(
+UPDATE_RAFT_VOTER_RESPONSE = response("UpdateRaftVoter").of(
     Int32("throttle_time_ms", "0+", volatile=True),
     Int16("error_code", "0+", enum="ErrorCode"),
     Struct("current_leader", "0+", tag=0).of(

@@ -13,7 +13,7 @@ from kafkascope.dissectors.schema import (
     response,
 )
 
-VOTE_REQUEST = request("Vote", key=52, versions="0-2", flexible="0+").of(
+VOTE_REQUEST = request("Vote").of(
     String("cluster_id", "0+", nullable="0+", default=None, volatile=True, subject="clusterId"),
     Int32("voter_id", "1+", default=-1, entity="brokerId"),
     Array("topics", "0+").of(
@@ -31,7 +31,7 @@ VOTE_REQUEST = request("Vote", key=52, versions="0-2", flexible="0+").of(
     ),
 )
 
-VOTE_RESPONSE = response("Vote", key=52, versions="0-2", flexible="0+").of(
+VOTE_RESPONSE = response("Vote").of(
     Int16("error_code", "0+", enum="ErrorCode"),
     Array("topics", "0+").of(
         String("topic_name", "0+", entity="topicName"),

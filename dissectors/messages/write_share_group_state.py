@@ -3,9 +3,7 @@
 from kafkascope.dissectors.messages.common_structs import SHARE_STATE_BATCH, SHARE_STATE_RESULT
 from kafkascope.dissectors.schema import Array, Int32, Int64, String, Uuid, request, response
 
-WRITE_SHARE_GROUP_STATE_REQUEST = request(
-    "WriteShareGroupState", key=85, versions="0-1", flexible="0+"
-).of(
+WRITE_SHARE_GROUP_STATE_REQUEST = request("WriteShareGroupState").of(
     String("group_id", "0+", subject="groupId"),
     Array("topics", "0+").of(
         Uuid("topic_id", "0+", volatile=True),
@@ -20,8 +18,6 @@ WRITE_SHARE_GROUP_STATE_REQUEST = request(
     ),
 )
 
-WRITE_SHARE_GROUP_STATE_RESPONSE = response(
-    "WriteShareGroupState", key=85, versions="0-1", flexible="0+"
-).of(
+WRITE_SHARE_GROUP_STATE_RESPONSE = response("WriteShareGroupState").of(
     Array("results", "0+").of(*SHARE_STATE_RESULT),
 )

@@ -12,7 +12,7 @@ from kafkascope.dissectors.schema import (
     response,
 )
 
-WRITE_TXN_MARKERS_REQUEST = request("WriteTxnMarkers", key=27, versions="0-2", flexible="1+").of(
+WRITE_TXN_MARKERS_REQUEST = request("WriteTxnMarkers").of(
     Array("markers", "0+").of(
         Int64("producer_id", "0+", entity="producerId", enum="ProducerId", volatile=True),
         Int16("producer_epoch", "0+", volatile=True),
@@ -26,7 +26,7 @@ WRITE_TXN_MARKERS_REQUEST = request("WriteTxnMarkers", key=27, versions="0-2", f
     ),
 )
 
-WRITE_TXN_MARKERS_RESPONSE = response("WriteTxnMarkers", key=27, versions="0-2", flexible="1+").of(
+WRITE_TXN_MARKERS_RESPONSE = response("WriteTxnMarkers").of(
     Array("markers", "0+").of(
         Int64("producer_id", "0+", entity="producerId", enum="ProducerId", volatile=True),
         Array("topics", "0+").of(

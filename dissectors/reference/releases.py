@@ -11,7 +11,7 @@ from typing import Final, NamedTuple
 
 from kafkascope.dissectors.errors import UnknownApi, UnknownVersion
 from kafkascope.dissectors.reference.release_facts import APIS, LATE_TAGS, MESSAGES, Facts
-from kafkascope.dissectors.schema import Versions
+from kafkascope.dissectors.values import Versions
 
 NEVER: Final = "never"
 """The release that finished a version which is unfinished to this day."""

@@ -9,7 +9,7 @@ from typing import Final
 from kafkascope.dissectors.codec.reader import Body
 from kafkascope.dissectors.codec.walk import fitted
 from kafkascope.dissectors.registry import APIS, api_named, layout_of
-from kafkascope.dissectors.schema import Versions
+from kafkascope.dissectors.values import Versions
 from kafkascope.proxy.limits import remember
 from kafkascope.proxy.replay.peer import Peer, PeerError, Reach, Unreadable
 from kafkascope.proxy.replay.sessions import Leaders

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from kafkascope.dissectors.codec.reader import Body
-from kafkascope.dissectors.schema import Versions
+from kafkascope.dissectors.values import Versions
 from kafkascope.proxy.serve.captured_cluster import CapturedCluster, Partition, Topic
 from kafkascope.proxy.serve.request import Code, Request, naming
 

@@ -14,9 +14,9 @@ from kafkascope.dissectors.layout import (
     minimum_size,
     resolve,
 )
-from kafkascope.dissectors.schema import Array, Bool, Float64, Int32, String, Struct, Uuid, request
+from kafkascope.dissectors.schema import Array, Bool, Float64, Int32, String, Struct, Uuid, data
 
-MESSAGE = request("Sample", key=1, versions="0-3", flexible="2+").of(
+MESSAGE = data("Sample", versions="0-3", flexible="2+").of(
     String("old", "0"),
     String("name", "0+", nullable="1+", default=None),
     Array("ids", "1+").of(Int32),
@@ -28,12 +28,7 @@ MESSAGE = request("Sample", key=1, versions="0-3", flexible="2+").of(
 
 def test_slots_are_those_of_the_version() -> None:
     names = [[slot.name for slot in resolve(MESSAGE, v).body.slots] for v in range(4)]
-    assert names == [
-        ["old", "name"],
-        ["name", "ids"],
-        ["name", "ids"],
-        ["name", "ids", "ratio"],
-    ]
+    assert names == [["old", "name"], ["name", "ids"], ["name", "ids"], ["name", "ids", "ratio"]]
 
 
 def test_tags_are_sorted_and_apart() -> None:
@@ -67,10 +62,10 @@ def test_defaults_are_fresh_copies() -> None:
 
 
 def test_a_declaration_that_contradicts_itself_is_our_mistake() -> None:
-    twice = request("Twice", key=1, versions="0").of(Int32("a", "0+"), Int32("a", "0+"))
+    twice = data("Twice", versions="0").of(Int32("a", "0+"), Int32("a", "0+"))
     with pytest.raises(SchemaError, match="one name"):
         resolve(twice, 0)
-    tagged = request("Tagged", key=1, versions="0").of(Int32("a", "0+", tag=0))
+    tagged = data("Tagged", versions="0").of(Int32("a", "0+", tag=0))
     with pytest.raises(SchemaError, match="not flexible"):
         resolve(tagged, 0)
 

@@ -174,10 +174,7 @@ def test_names_of_apis_are_found_whatever_their_case() -> None:
 
 
 def test_an_api_versions_answer_with_error_35_is_read_as_version_0() -> None:
-    body = {
-        "error_code": 35,
-        "api_keys": [{"api_key": 18, "min_version": 0, "max_version": 3}],
-    }
+    body = {"error_code": 35, "api_keys": [{"api_key": 18, "min_version": 0, "max_version": 3}]}
     payload = bytes(4) + registry.encode_body("ApiVersionsResponse", 0, body)
     decoded = registry.decode_response(payload, 18, 4)
     assert (decoded.version, decoded.body, decoded.end) == (0, body, len(payload))

@@ -60,9 +60,9 @@ def test_children_are_fields_or_one_type() -> None:
 
 
 def test_a_message_is_named_after_its_api_and_hands_its_name_to_variants() -> None:
-    first = request("Fetch", key=1, versions="0-2").of(Int32("a", "0+"))
+    first = request("Fetch").of(Int32("a", "0+"))
     assert (first.name, first.kind, first.key) == ("FetchRequest", "request", 1)
     old = variant(2, releases="1.0.0-1.1.0", flexible=False).of(Int32("b", "0+"))
-    message = response("Fetch", key=1, versions="0-2").but(old)
+    message = response("Fetch").but(old)
     (kept,) = message.variants
     assert (kept.name, kept.kind, kept.releases) == ("FetchResponse", "response", "1.0.0-1.1.0")

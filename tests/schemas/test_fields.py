@@ -56,7 +56,7 @@ def test_avro() -> None:
 
 def test_protobuf() -> None:
     assert paths("protobuf", PROTO) == {
-        *("id", "line", "by", "line.sku", "order", "order.id", "order.line", "order.by"),
+        *("id", "line", "by", "line.sku", "order", "order.id", "order.line", "order.by")
     }
 
 

@@ -147,9 +147,7 @@ def test_the_index_says_what_files_are() -> None:
     assert schema.references == (address,)
 
 
-def test_files_that_cannot_be_used_cost_a_sentence_each(
-    tmp_path: Path,
-) -> None:
+def test_files_that_cannot_be_used_cost_a_sentence_each(tmp_path: Path) -> None:
     (tmp_path / "1.avsc").write_text('"int"')
     (tmp_path / "2.avsc").write_bytes(b"\xff\xfe")
     (tmp_path / "3.json").write_bytes(b" " * (10 << 20))

@@ -42,9 +42,7 @@ def collections_of(kind: Format, monkeypatch: pytest.MonkeyPatch) -> int:
     return len(found)
 
 
-def test_objects_are_looked_at_often_where_that_frees_some(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_objects_are_looked_at_often_where_that_frees_some(monkeypatch: pytest.MonkeyPatch) -> None:
     assert collections_of("protobuf", monkeypatch) >= MANY // 25
 
 

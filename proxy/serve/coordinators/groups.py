@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from kafkascope.dissectors.codec.reader import Body
-from kafkascope.dissectors.schema import Versions
+from kafkascope.dissectors.values import Versions
 from kafkascope.proxy.serve.request import (
     Code,
     ErrorResponse,

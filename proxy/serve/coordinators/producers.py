@@ -10,7 +10,7 @@ from typing import Final, TypeAlias
 
 from kafkascope.dissectors.codec.reader import Body
 from kafkascope.dissectors.registry import layout_of
-from kafkascope.dissectors.schema import Versions
+from kafkascope.dissectors.values import Versions
 from kafkascope.proxy.serve.captured_cluster import CapturedCluster
 from kafkascope.proxy.serve.coordinators.consumers import ConsumerGroups
 from kafkascope.proxy.serve.coordinators.groups import Groups

@@ -41,20 +41,11 @@ FIELD = Name("topic")
         (r'topic == "\x41\n\"\\"', Compare(FIELD, "==", Value('A\n"\\'))),
         ("any topic != x", Compare(Name("topic", "any"), "!=", Value("x"))),
         ("all topic in {x}", In(Name("topic", "all"), ((Value("x"), None),))),
-        (
-            "topic in {0, 3..5}",
-            In(FIELD, ((Value("0"), None), (Value("3"), Value("5")))),
-        ),
+        ("topic in {0, 3..5}", In(FIELD, ((Value("0"), None), (Value("3"), Value("5"))))),
         ("topic not in {1}", Not(In(FIELD, ((Value("1"), None),)))),
         ('"lost"', Search("lost")),
-        (
-            "a or b and c",
-            Or((Has(Name("a")), And((Has(Name("b")), Has(Name("c")))))),
-        ),
-        (
-            "(a || b) && c",
-            And((Or((Has(Name("a")), Has(Name("b")))), Has(Name("c")))),
-        ),
+        ("a or b and c", Or((Has(Name("a")), And((Has(Name("b")), Has(Name("c"))))))),
+        ("(a || b) && c", And((Or((Has(Name("a")), Has(Name("b")))), Has(Name("c"))))),
         ("client.ip == 10.0.0.0/24", Compare(Name("client.ip"), "==", Value("10.0.0.0/24"))),
         ("time >= 12:03:00", Compare(Name("time"), ">=", Value("12:03:00"))),
         ("x == -1", Compare(Name("x"), "==", Value("-1"))),

@@ -11,7 +11,7 @@ from kafkascope.dissectors import registry
 from kafkascope.dissectors.codec.grammar import call_grammar, grammar
 from kafkascope.dissectors.codec.history import changes, differences, history
 from kafkascope.dissectors.layout import resolve
-from kafkascope.dissectors.schema import Array, Int8, Int32, String, Struct, request
+from kafkascope.dissectors.schema import Array, Int8, Int32, String, Struct, data
 
 HEARTBEAT = """\
 # Heartbeat, api key 12, version 4 of 0-4: Kafka 2.4.0 and later
@@ -71,10 +71,9 @@ def test_docs_are_those_of_the_declarations() -> None:
     assert list(difflib.unified_diff(old, new, "docs/grammar.md", "now", lineterm="")) == []
 
 
-SAMPLE = request("Sample", key=1, versions="0-2", flexible="1+").of(
+SAMPLE = data("Sample", versions="0-2", flexible="1+").of(
     Array("topics", "0+", nullable="1+").of(
-        String("name", "0-1"),
-        Array("partitions", "0+").of(Int32),
+        String("name", "0-1"), Array("partitions", "0+").of(Int32)
     ),
     Int8("isolation", "0+", enum="IsolationLevel", doc="what a reader sees"),
     Struct("state", "1+", nullable="1+", default=None).of(Int32("epoch", "1+")),
@@ -84,7 +83,7 @@ SAMPLE = request("Sample", key=1, versions="0-2", flexible="1+").of(
 
 
 SAMPLE_TEXT = """\
-Sample Request (Version: 2) => [topics] isolation state _tagged_fields
+Sample (Version: 2) => [topics] isolation state _tagged_fields
   topics => [partitions] _tagged_fields  # may be null
     partitions => INT32
   isolation => INT8                      # what a reader sees; 0 READ_UNCOMMITTED, 1 READ_COMMITTED

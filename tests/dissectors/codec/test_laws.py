@@ -53,9 +53,7 @@ LAYOUTS = layouts()
 NEWEST = {layout.message.name: layout for layout in LAYOUTS}
 SOME = list(NEWEST.values())[::3]
 every_layout = pytest.mark.parametrize(
-    "layout",
-    mostly_slow(LAYOUTS, lambda layout: layout is NEWEST[layout.message.name]),
-    ids=called,
+    "layout", mostly_slow(LAYOUTS, lambda layout: layout is NEWEST[layout.message.name]), ids=called
 )
 """Fast: the newest of each message."""
 each_layout = pytest.mark.parametrize(

@@ -149,10 +149,7 @@ def test_a_layout_of_other_releases_is_taken_where_only_it_fits(
 
 
 def test_there_are_variants_of_both_kinds() -> None:
-    assert {declaration.kind for _, declaration, _ in VARIANTS} == {
-        "metadata",
-        "coordinator-value",
-    }
+    assert {declaration.kind for _, declaration, _ in VARIANTS} == {"metadata", "coordinator-value"}
 
 
 def test_the_metadata_log_goes_by_its_id_too() -> None:

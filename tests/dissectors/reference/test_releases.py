@@ -17,7 +17,7 @@ from kafkascope.dissectors.reference.releases import (
     span,
     versions_of,
 )
-from kafkascope.dissectors.schema import Versions
+from kafkascope.dissectors.values import Versions
 
 
 def test_every_version_of_every_message_has_a_release() -> None:

@@ -72,10 +72,7 @@ def user(text: str, number: int = 8) -> bytes:
 
 def payloads() -> Payloads:
     orders = Schema(
-        "avro",
-        orjson.dumps(ORDER).decode(),
-        (SchemaKey("id", 7),),
-        (("t-value", 1), ("other", 2)),
+        "avro", orjson.dumps(ORDER).decode(), (SchemaKey("id", 7),), (("t-value", 1), ("other", 2))
     )
     users = Schema("json", orjson.dumps(USER).decode(), (SchemaKey("id", 8),), (("t-key", 1),))
     return Payloads(KnownSchemas([orders, users]))
