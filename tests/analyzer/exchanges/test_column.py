@@ -7,16 +7,16 @@ from dataclasses import replace
 from docs.print_json import TARGET, document
 from kafkascope.analyzer.exchanges.column import columns_of
 from kafkascope.analyzer.exchanges.offline import open_capture
-from kafkascope.analyzer.exchanges.rows import Row, blank, row_of, to_json
+from kafkascope.analyzer.exchanges.rows import Row, blank, to_json
 from kafkascope.analyzer.filter.fields import COLUMNS, field_named
 from kafkascope.analyzer.pipeline.tables.schemas import ADDED, EXCHANGES
 from kafkascope.analyzer.pipeline.tables.values import exchange_values
 from kafkascope.analyzer.session import packing
 from kafkascope.analyzer.session.rows import row_of_columns
 from tests.kit.captures import session_of
-from tests.kit.samples import ROOT
+from tests.kit.samples import ROOT, SAMPLES, pairs_of
 
-SAMPLE = ROOT / "captures" / "samples" / "transactions.pcap"
+SAMPLE = SAMPLES / "transactions.pcap"
 
 
 def test_every_attribute_of_a_row_is_a_declared_column() -> None:
@@ -29,9 +29,7 @@ def test_the_document_is_printed_from_the_columns() -> None:
 
 
 def test_json_and_tables_have_the_declared_columns_and_no_others() -> None:
-    with open_capture([SAMPLE]) as capture:
-        exchange = next(capture.exchanges())
-        row = row_of(exchange, capture.context.names)
+    row, exchange = pairs_of(SAMPLE)[0]
     declared = [name for each in columns_of(Row) for name in each.json]
     assert list(to_json(row)) == ["schema", *declared]
     names = [column.name for column in EXCHANGES.columns]
@@ -81,7 +79,4 @@ def test_the_name_of_a_column_stands_where_it_is_declared_and_collected() -> Non
         if word in path.read_text().replace(".generations()", "")
         and not {"commands", "statistics", "findings", "replay", "serve"} & {*path.parts}
     }
-    assert places == {
-        "analyzer/bodies/facts.py",
-        "analyzer/exchanges/rows.py",
-    }
+    assert places == {"analyzer/bodies/facts.py", "analyzer/exchanges/rows.py"}

@@ -11,20 +11,18 @@ from typing import Any
 import pytest
 
 from kafkascope.analyzer.conversation.phases import Phases
-from kafkascope.analyzer.exchanges.offline import open_capture
-from kafkascope.analyzer.exchanges.rows import Row, row_of, to_json
+from kafkascope.analyzer.exchanges.rows import Row, to_json
 from kafkascope.analyzer.identity import identity_of
 from kafkascope.captures.model import Tls, TlsSummary
 from tests.analyzer.encrypted import differences, read
-from tests.kit.samples import TLS
+from tests.kit.samples import TLS, rows_of
 
 TRUTHS = sorted(TLS.glob("*.truth.json"))
 
 
 @pytest.fixture(params=TRUTHS, ids=[path.name.partition(".")[0] for path in TRUTHS])
-def truth(request: pytest.FixtureRequest) -> dict[str, Any]:
-    told: dict[str, Any] = json.loads(request.param.read_text())
-    return told
+def truth(request: pytest.FixtureRequest) -> Any:
+    return json.loads(request.param.read_text())
 
 
 def test_each_connection_holds_what_tshark_decrypts(truth: dict[str, Any]) -> None:
@@ -65,13 +63,8 @@ def test_there_is_traffic_of_every_kind() -> None:
     told = [json.loads(path.read_text()) for path in TRUTHS]
     sums = [each["tls"] for each in told]
     assert {version for each in sums for version in each["versions"]} == {"TLS 1.2", "TLS 1.3"}
-    for kind in (
-        "resumed_connections",
-        "encrypt_then_mac_connections",
-        "key_updates",
-        "renegotiations",
-        "client_certificates_asked",
-    ):
+    kinds = ("resumed_connections", "encrypt_then_mac_connections", "client_certificates_asked")
+    for kind in (*kinds, "key_updates", "renegotiations"):
         assert sum(each[kind] for each in sums) > 0
     assert sum("failed" in each for each in told) > 4
 
@@ -83,26 +76,22 @@ def test_without_the_library_a_key_log_inside_is_of_no_use(monkeypatch: pytest.M
     assert errors == {"no-key-log"}
 
 
-def rows(name: str, *logs: str) -> list[Row]:
-    with open_capture([TLS / name], keylog=[TLS / each for each in logs]) as capture:
-        return [row_of(each, capture.context.names) for each in capture.exchanges()]
+def rows(name: str) -> list[Row]:
+    return rows_of(TLS / f"{name}.pcap.gz", keylog=[TLS / f"{name}.keys"])
 
 
 def test_rows_say_what_they_came_out_of() -> None:
-    for row in rows("tls13-mutual.pcap.gz", "tls13-mutual.keys"):
+    for row in rows("tls13-mutual"):
         assert row.tls == TlsSummary(
             *("TLS 1.3", "TLS_AES_256_GCM_SHA384"), resumed=False, client="CN=client"
         )
         assert to_json(row)["tls"] == "TLS 1.3 TLS_AES_256_GCM_SHA384"
         assert to_json(row)["tls_sni"] is None
-    resumed = [
-        row.tls.resumed for row in rows("tls12-tickets.pcap.gz", "tls12-tickets.keys") if row.tls
-    ]
-    assert {True, False} == {*resumed}
+    assert {row.tls.resumed for row in rows("tls12-tickets") if row.tls} == {True, False}
 
 
 def test_the_owner_of_a_certificate_is_the_user_where_there_is_no_sasl() -> None:
-    mutual = rows("tls13-mutual.pcap.gz", "tls13-mutual.keys")
+    mutual = rows("tls13-mutual")
     assert {row.user for row in mutual} == {"CN=client"}
     assert {identity_of(row).user for row in mutual if row.api == "ApiVersions"} == {""}
     phases, tls = Phases(), Tls(client="CN=client")

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from tests.kit import wire
 from tests.kit.batches import batch
 from tests.kit.forwarded import FRONT, forwarded
-from tests.kit.run import lines_of, run
+from tests.kit.run import objects, run
 
 ROUNDS = 6
 
@@ -22,37 +21,32 @@ def _capture(tmp_path: Path) -> str:
     def message(number: int, direction: int, _: bytes) -> bytes:
         rows = [{"index": 0, "records": batch([(None, b"%d" % number)])}]
         if not direction:
-            asked = {"acks": -1, "topic_data": [{"name": "orders", "partition_data": rows}]}
-            return wire.request("Produce", 3, number, **asked)
-        part = {"index": 0, "error_code": 0, "base_offset": number, "log_append_time_ms": -1}
+            topics = [{"name": "orders", "partition_data": rows}]
+            return wire.request("Produce", 3, number, acks=-1, topic_data=topics)
+        part = {"index": 0, "base_offset": number}
         topics = [{"name": "orders", "partition_responses": [part]}]
-        return wire.response("Produce", 3, number, responses=topics, throttle_time_ms=0)
+        return wire.response("Produce", 3, number, responses=topics)
 
     path = tmp_path / "both.pcap"
     path.write_bytes(forwarded(rounds=ROUNDS, both=message).pcap())
     return str(path)
 
 
-def lines(*words: str) -> list[Any]:
-    result = run(*words)
-    assert result.exit_code in (0, 1), result.output
-    return lines_of(result)
-
-
 def test_both_sides_have_rows(capture: str) -> None:
-    rows = lines("ls", "--json", capture)
+    rows = objects("ls", "--json", capture)
     assert [row["number"] for row in rows] == list(range(1, 2 * ROUNDS + 1))
     sides = {row["broker_address"]: row["forwarded"] for row in rows}
     assert sides == {str(FRONT): False, "10.3.0.9:19092": True}
     text = run("ls", capture).stdout
     assert text.count("(forwarded)") == ROUNDS
-    assert len(lines("ls", "--json", "-Y", "forwarded", capture)) == ROUNDS
+    assert len(objects("ls", "--json", "-Y", "forwarded", capture)) == ROUNDS
 
 
 def test_every_request_counts_once(capture: str) -> None:
-    (topic,) = lines("stats", "topics", "--json", capture)
+    (topic,) = objects("stats", "topics", "--json", capture)
     assert topic["produced_records"] == ROUNDS
-    assert [line["requests"] for line in lines("stats", "latency", "--json", capture)] == [ROUNDS]
-    assert len(lines("stats", "connections", "--json", capture)) == 1
-    assert len(lines("records", "--json", capture)) == ROUNDS
-    assert not lines("diff", "--json", capture, capture)
+    (latency,) = objects("stats", "latency", "--json", capture)
+    assert latency["requests"] == ROUNDS
+    assert len(objects("stats", "connections", "--json", capture)) == 1
+    assert len(objects("records", "--json", capture)) == ROUNDS
+    assert not objects("diff", "--json", capture, capture)

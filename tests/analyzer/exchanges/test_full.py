@@ -6,6 +6,7 @@ import json
 import math
 import struct
 import tracemalloc
+from collections.abc import Sequence
 from functools import partialmethod
 from itertools import chain
 from pathlib import Path
@@ -39,7 +40,7 @@ from kafkascope.schemas.decoding import Payloads
 from kafkascope.schemas.known import KnownSchemas
 from tests.kit.batches import batch
 from tests.kit.samples import ALL_CAPTURES, SAMPLES
-from tests.kit.wire import Wire, beat, heartbeat, request, response, told
+from tests.kit.wire import Wire, beat, heartbeat, partition, request, response, told
 from tests.matrix import each_nth
 from tests.strategies import bodies
 
@@ -157,10 +158,18 @@ def begun() -> Wire:
     return Wire().client(heartbeat(99)).broker(beat(99))
 
 
-def fetched(field: bytes, topic: str = "t") -> Wire:
-    part = {"partition_index": 0, "records": field, "aborted_transactions": None}
-    answer = response("Fetch", 10, 1, responses=[{"topic": topic, "partitions": [part]}])
+def fetched(topic: str, *fields: bytes | None) -> Wire:
+    parts = [partition(number, field) for number, field in enumerate(fields)]
+    answer = response("Fetch", 10, 1, responses=[{"topic": topic, "partitions": parts}])
     return begun().client(request("Fetch", 10, 1)).broker(answer)
+
+
+def produced(topic: str, fields: Sequence[bytes | None], *answers: dict[str, int]) -> Wire:
+    parts = [{"index": number, "records": field} for number, field in enumerate(fields)]
+    topics = [{"name": topic, "partition_data": parts}]
+    wire = begun().client(request("Produce", 7, 1, acks=-1, topic_data=topics))
+    done = [{"name": topic, "partition_responses": list(answers)}]
+    return wire.broker(response("Produce", 7, 1, responses=done))
 
 
 def with_header(field: bytes, at: int, data: bytes) -> bytes:
@@ -172,37 +181,35 @@ def with_header(field: bytes, at: int, data: bytes) -> bytes:
 @pytest.mark.parametrize("time_ms", [-3, -2, -1, 0, 253402300799999, 253402300800000, 1 << 62])
 def test_the_time_of_a_log(time_ms: int) -> None:
     field = with_header(batch([(b"k", b"v")], attributes=8), 35, struct.pack(">q", time_ms))
-    [line] = lines_of(fetched(field))
+    [line] = lines_of(fetched("t", field))
     assert (line is not None) == (-1 <= time_ms <= 253402300799999)
 
 
 def test_numbers_of_more_bytes_than_kafka_writes() -> None:
     body = b"\0\0\0" + b"\x80\x80\x80\x80\x80\0" + b"\2v" + b"\0"
     field = batch([(b"", b"v")])[:61] + bytes([2 * len(body)]) + body
-    assert lines_of(fetched(with_header(field, 8, struct.pack(">i", len(field) - 12)))) == [None]
+    assert lines_of(fetched("t", with_header(field, 8, struct.pack(">i", len(field) - 12)))) == [
+        None
+    ]
 
 
 def test_offsets_beyond_64_bits() -> None:
-    parts = [{"index": 0, "records": batch([(b"k", b"v")] * 2)}]
-    topics = [{"name": "t", "partition_data": parts}]
-    wire = begun().client(request("Produce", 7, 1, acks=-1, topic_data=topics))
-    parts = [{"index": 0, "base_offset": (1 << 63) - 1}]
-    answer = [{"name": "t", "partition_responses": parts}]
-    assert lines_of(wire.broker(response("Produce", 7, 1, responses=answer))) == [None]
+    answer = {"index": 0, "base_offset": (1 << 63) - 1}
+    assert lines_of(produced("t", [batch([(b"k", b"v")] * 2)], answer)) == [None]
 
 
 def test_secrets_in_a_batch_that_is_cut_off() -> None:
     """Nothing but the checksum of a whole batch says of which kind it is."""
     field = batch([(b"k", b"secret")])[:-1]
-    assert lines_of(fetched(field, "__cluster_metadata")) == [None]
-    wire = fetched(field, "__cluster_metadata")
-    for exchange in told(wire.events, Context()):
+    wire = fetched("__cluster_metadata", field)
+    assert lines_of(wire) == [None]
+    for exchange in told(wire.events):
         assert_same(exchange, TopicNames(), None)
 
 
 def test_text_that_is_not_utf_8() -> None:
     field = batch([(b"k", b"v")])
-    assert lines_of(fetched(field, "\udcff")) == [None]
+    assert lines_of(fetched("\udcff", field)) == [None]
     wire = begun().client(request("Heartbeat", 3, 1, "\udcff", group_id="g", member_id="m"))
     assert lines_of(wire.broker(beat(1))) == [None]
 
@@ -251,13 +258,11 @@ def test_many_small_fields_have_room_and_are_spooled(codec: int) -> None:
     """Base64 takes none of the room, as of larger fields."""
     records = [Record(n, 1700000000123, None, b"x" * 1000, ()) for n in range(900)]
     field = encode_batch(records, codec=codec)
-    parts = [GIVEN | {"partition_index": n, "records": field} for n in range(12)]
-    answer = response("Fetch", 10, 1, responses=[{"topic": "t", "partitions": parts}])
-    wire, context = Wire().client(request("Fetch", 10, 1)).broker(answer), Context()
-    [exchange] = told(wire.events, context)
+    names = TopicNames()
+    [_, exchange] = told(fetched("t", *[field] * 12).events)
     problems: list[Problem] = []
-    row = row_of(exchange, context.names)
-    pieces = list(full_pieces(row, exchange, context.names, problems, None, 20 << 20))
+    row = row_of(exchange, names)
+    pieces = list(full_pieces(row, exchange, names, problems, None, 20 << 20))
     assert problems == []
     assert len(pieces) > 1
     parts = json.loads(b"".join(pieces))["response"]["responses"][0]["partitions"]
@@ -301,32 +306,16 @@ FIELDS = st.builds(
 )
 
 
-TOLD = {"base_offset": 100, "log_append_time_ms": -1, "log_start_offset": 0}
-GIVEN = {"error_code": 0, "high_watermark": 9, "last_stable_offset": 9, "log_start_offset": 0}
-GIVEN |= {"aborted_transactions": None}
-
-
 @settings(deadline=None)
 @given(st.data(), st.sampled_from([0, 1]), st.lists(FIELDS | st.sampled_from([b"", None])))
 def test_of_records(data: st.DataObject, key: int, fields: list[bytes | None]) -> None:
     """Of any number of partitions, with batches that are damaged and topics that are Kafka's."""
-    context = Context()
     name = data.draw(st.sampled_from(["orders", "__consumer_offsets", "%d\0%", "o" * 300]))
     fields = [
         each[:-1] + b"\7" if each and data.draw(st.integers(0, 9)) == 0 else each for each in fields
     ]
-    wire = begun()
-    if key == 0:
-        parts = [{"index": n, "records": each} for n, each in enumerate(fields)]
-        told_ = [TOLD | {"index": n, "error_code": n % 2} for n in range(2)]
-        topics = [{"name": name, "partition_data": parts}]
-        wire.client(request("Produce", 7, 1, acks=-1, topic_data=topics))
-        answer = [{"name": name, "partition_responses": told_}]
-        wire.broker(response("Produce", 7, 1, responses=answer))
-    else:
-        given_ = [GIVEN | {"partition_index": n, "records": each} for n, each in enumerate(fields)]
-        wire.client(request("Fetch", 10, 1))
-        wire.broker(response("Fetch", 10, 1, responses=[{"topic": name, "partitions": given_}]))
-    for exchange in told(wire.events, context):
-        assert_same(exchange, context.names, None)
+    answers = [{"index": n, "error_code": n, "base_offset": 100} for n in range(2)]
+    wire = fetched(name, *fields) if key else produced(name, fields, *answers)
+    for exchange in told(wire.events):
+        assert_same(exchange, TopicNames(), None)
     lines_of(wire)

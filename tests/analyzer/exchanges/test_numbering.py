@@ -16,11 +16,10 @@ from kafkascope.analyzer.exchanges.rows import row_of
 from kafkascope.captures.model import BEHIND_ALL
 from kafkascope.kernel.numbering import MOST_HELD, Hold
 from tests.kit.captures import late_names
-from tests.kit.samples import ROOT
+from tests.kit.samples import CAPTURES, SAMPLES
 from tests.kit.traffic import files
 
-SAMPLES = sorted((ROOT / "captures" / "samples").glob("*.pcap*"))
-CAUSES = sorted((ROOT / "tests" / "analyzer" / "captures").glob("*.pcap*"))
+FILES = [*sorted(SAMPLES.glob("*.pcap*")), *sorted(CAPTURES.glob("*.pcap*"))[::3]]
 
 
 def hold(most_held: int = MOST_HELD, most_bytes: int = 1 << 20) -> Hold[str]:
@@ -85,7 +84,7 @@ def test_live_exchanges_get_the_next_number() -> None:
     assert list(held.at_once([(9, 0, "b"), (7, 0, "c")])) == [(1, "a"), (2, "b"), (3, "c")]
 
 
-@pytest.mark.parametrize("path", [*SAMPLES, *CAUSES[::3]], ids=lambda path: path.name)
+@pytest.mark.parametrize("path", FILES, ids=lambda path: path.name)
 def test_captures_are_read_in_the_order_of_numbers(path: Path) -> None:
     check([str(path)])
 

@@ -7,7 +7,6 @@ from pathlib import Path
 
 import pytest
 
-from kafkascope.analyzer.conversation.context import Context
 from kafkascope.analyzer.exchanges.offline import fingerprint, open_capture
 from kafkascope.analyzer.exchanges.records import fields_of
 from kafkascope.analyzer.exchanges.seen_schemas import UsedSchemas
@@ -21,14 +20,11 @@ from kafkascope.dissectors.records.records import Record
 from kafkascope.dissectors.records.writer import encode_batch
 from kafkascope.schemas.model import SchemaKey
 from tests.analyzer.filter.decoded.orders import VALUE, avro, payloads
-from tests.kit.samples import ROOT
-from tests.kit.wire import Wire, request, told
+from tests.kit.samples import SAMPLES
+from tests.kit.wire import Wire, produce, told
 
-SAMPLES = sorted(ROOT.joinpath("captures", "samples").glob("*.pcap*"))
-
-
-def sample() -> Path:
-    return min(SAMPLES, key=lambda path: path.stat().st_size)
+ALL = sorted(SAMPLES.glob("*.pcap*"))
+SAMPLE = min(ALL, key=lambda path: path.stat().st_size)
 
 
 def ids(path: Path) -> list[tuple[int, str, str]]:
@@ -36,37 +32,33 @@ def ids(path: Path) -> list[tuple[int, str, str]]:
         return [(e.number, e.id, e.state) for e in capture.exchanges()]
 
 
-@pytest.mark.skipif(not SAMPLES, reason="no samples")
-@pytest.mark.parametrize("path", SAMPLES, ids=lambda path: path.name)
+@pytest.mark.parametrize("path", ALL, ids=lambda path: path.name)
 def test_numbers_are_dense_and_ids_unique(path: Path) -> None:
     found = ids(path)
     assert sorted(number for number, _, _ in found) == list(range(1, len(found) + 1))
     assert len({each for _, each, _ in found}) == len(found)
 
 
-@pytest.mark.skipif(not SAMPLES, reason="no samples")
 def test_ids_do_not_depend_on_where_the_file_lies(tmp_path: Path) -> None:
     copy = tmp_path / "other.cap"
-    copy.write_bytes(sample().read_bytes())
-    assert ids(copy) == ids(sample())
+    copy.write_bytes(SAMPLE.read_bytes())
+    assert ids(copy) == ids(SAMPLE)
 
 
-@pytest.mark.skipif(not SAMPLES, reason="no samples")
 def test_a_cut_file_gives_what_is_whole_and_says_so(tmp_path: Path) -> None:
-    whole = sample().read_bytes()
+    whole = SAMPLE.read_bytes()
     cut = tmp_path / "cut.pcap"
     cut.write_bytes(whole[: len(whole) * 2 // 3 + 1])
     with open_capture([cut]) as capture:
         found = list(capture.exchanges())
         assert capture.damage is not None
-    assert 0 < len(found) <= len(ids(sample()))
+    assert 0 < len(found) <= len(ids(SAMPLE))
 
 
-@pytest.mark.skipif(not SAMPLES, reason="no samples")
 def test_compressed_input_has_the_same_exchanges(tmp_path: Path) -> None:
     packed = tmp_path / "x.gz"
-    packed.write_bytes(gzip.compress(sample().read_bytes()))
-    assert [e[::2] for e in ids(packed)] == [e[::2] for e in ids(sample())]
+    packed.write_bytes(gzip.compress(SAMPLE.read_bytes()))
+    assert [e[::2] for e in ids(packed)] == [e[::2] for e in ids(SAMPLE)]
 
 
 def test_what_is_no_capture_is_refused(tmp_path: Path) -> None:
@@ -92,10 +84,8 @@ def damaged() -> Exchange:
     """A batch, one whose compressed part is broken, another batch, and what is none."""
     broken = batch(2, codec=1)
     broken = broken[:61] + b"\xff" * (len(broken) - 61)
-    records = batch(1) + broken + batch(3) + b"\xff" * 80
-    partition = {"index": 0, "records": records}
-    asked = request("Produce", 7, 1, topic_data=[{"name": "t", "partition_data": [partition]}])
-    (found,) = told(Wire().client(asked).events, Context())
+    asked = produce(1, records=batch(1) + broken + batch(3) + b"\xff" * 80)
+    (found,) = told(Wire().client(asked).events)
     return found
 
 

@@ -22,7 +22,7 @@ from kafkascope.dissectors.records.writer import encode_batch
 from kafkascope.dissectors.registry import encode_body
 from kafkascope.dissectors.values import Uuid
 from tests.kit.batches import Pair, batch
-from tests.kit.wire import Wire, produce, produced, request, response, told
+from tests.kit.wire import Wire, partition, produce, produced, request, response, told
 
 ID = Uuid(range(16))
 
@@ -40,20 +40,7 @@ def exchange(wire: Wire, context: Context | None = None) -> Exchange:
 
 
 def share(records: bytes, topic_id: bytes = ID) -> Wire:
-    partition = {
-        "partition_index": 2,
-        "error_code": 0,
-        "high_watermark": 9,
-        "last_stable_offset": 9,
-        "log_start_offset": 0,
-        "diverging_epoch": {"epoch": -1, "end_offset": -1},
-        "current_leader": {"leader_id": -1, "leader_epoch": -1},
-        "snapshot_id": {"end_offset": -1, "epoch": -1},
-        "aborted_transactions": None,
-        "preferred_read_replica": -1,
-        "records": records,
-    }
-    topics = [{"topic_id": topic_id, "partitions": [partition]}]
+    topics = [{"topic_id": topic_id, "partitions": [partition(2, records)]}]
     wire = Wire().client(request("Fetch", 13, 1))
     return wire.broker(response("Fetch", 13, 1, responses=topics))
 
@@ -121,10 +108,9 @@ def test_damage_is_told_and_the_rest_still_read() -> None:
     one = exchange(share(bytes(damaged) + batch([(b"k", b"w")]) + b"\0" * 16 + b"\x09"))
     text = b"".join(record_lines(one, Context().names, problems))
     assert len(text.splitlines()) == 2
-    assert [str(each).split(": ", 2)[2] for each in problems] == [
-        "a batch has a checksum mismatch",
-        "there is no magic 9 at byte " + str(len(damaged) + len(batch([(b"k", b"w")])) + 16),
-    ]
+    end = len(damaged) + len(batch([(b"k", b"w")]))
+    said = ["a batch has a checksum mismatch", f"there is no magic 9 at byte {end + 16}"]
+    assert [str(each).split(": ", 2)[2] for each in problems] == said
 
 
 VALUES = st.one_of(st.none(), st.binary(max_size=20), st.text(max_size=20).map(str.encode))
@@ -140,9 +126,8 @@ def test_every_record_is_a_line_of_json(
 ) -> None:
     found = lines(exchange(share(batch(pairs, time_ms=time_ms, headers=headers))))
     assert [(_bytes(r["key"]), _bytes(r["value"])) for r in found] == pairs
-    assert [[(name, _bytes(v)) for name, v in r["headers"]] for r in found] == [headers] * len(
-        pairs
-    )
+    for record in found:
+        assert [(name, _bytes(v)) for name, v in record["headers"]] == headers
 
 
 def _bytes(value: Any) -> bytes | None:
@@ -163,16 +148,8 @@ def exported(form: str, wires: list[Wire], **options: Any) -> str:
 
 def named(number: int) -> Wire:
     """A Metadata answer on another connection that tells the topic's name."""
-    topic = {
-        "error_code": 0,
-        "name": "orders",
-        "topic_id": ID,
-        "is_internal": False,
-        "partitions": [],
-        "topic_authorized_operations": 0,
-    }
     wire = Wire(number=number).client(request("Metadata", 12, 1))
-    return wire.broker(response("Metadata", 12, 1, topics=[topic]))
+    return wire.broker(response("Metadata", 12, 1, topics=[{"name": "orders", "topic_id": ID}]))
 
 
 def late() -> list[Wire]:
@@ -232,17 +209,14 @@ def config(name: str, value: str) -> Pair:
 
 def test_passwords_in_the_metadata_log_are_masked_and_nothing_else() -> None:
     data = batch([config("ssl.key.password", "s"), config("segment.ms", "s")])
-    partition = {"partition_index": 0, "error_code": 0, "high_watermark": 2, "records": data}
-    topic = {"topic": "__cluster_metadata", "partitions": [partition]}
+    topic = {"topic": "__cluster_metadata", "partitions": [partition(0, data)]}
     wire = Wire().client(request("Fetch", 0, 1)).broker(response("Fetch", 0, 1, responses=[topic]))
     (line,) = map(json.loads, exported("jsonl", [wire], full=True).splitlines())
     records = line["response"]["responses"][0]["partitions"][0]["records"]
     shown = base64.b64decode(records["base64"])
     assert shown == data.replace(b"\x11ssl.key.password\2s", b"\x11ssl.key.password\2*")
-    values = [
-        each["decoded"]["value"]["body"]["value"] for each in records["batches"][0]["records"]
-    ]
-    assert values == ["*", "s"]
+    bodies = [each["decoded"]["value"]["body"] for each in records["batches"][0]["records"]]
+    assert [body["value"] for body in bodies] == ["*", "s"]
 
 
 def test_csv_of_records() -> None:

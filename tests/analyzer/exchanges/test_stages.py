@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 from random import Random
 
 import pytest
 
-from kafkascope.analyzer.exchanges.offline import open_capture
-from kafkascope.analyzer.exchanges.rows import Row, row_of
+from kafkascope.analyzer.exchanges.rows import Row
 from kafkascope.analyzer.exchanges.stages import stages_of
 from kafkascope.analyzer.model import Stages
 from kafkascope.captures.build import Composer
@@ -18,6 +16,7 @@ from tests.kernel import networks
 from tests.kernel.networks import contexts, encrypted, keys_of
 from tests.kit.authority import Authority
 from tests.kit.captures import Tape
+from tests.kit.samples import pairs_of, rows_of
 from tests.kit.translated import POD, Two, translated
 from tests.kit.wire import BROKER, CLIENT, MS, beat, heartbeat, produce, request, response
 
@@ -84,7 +83,7 @@ class Talk:
     def stages(self, folder: Path, snaplen: int = 262_144) -> list[Stages]:
         path = folder / "talk.pcap"
         path.write_bytes(self.tape.pcap(snaplen=snaplen))
-        return list(map(stages_in, read(path)))
+        return read(path)
 
     def only(self, folder: Path) -> Stages:
         (found,) = self.stages(folder)
@@ -95,14 +94,12 @@ def is_sent_by(side: int, frame: bytes) -> bool:
     return frame[34:36] == (CLIENT, BROKER)[side].port.to_bytes(2, "big")
 
 
-def read(path: Path) -> Iterator[Row]:
-    with open_capture([path], keylog=keys_of(path)) as capture:
-        for exchange in capture.exchanges():
-            yield row_of(exchange, capture.context.names)
+def read(path: Path) -> list[Stages]:
+    """The stages of rows in milliseconds."""
+    return list(map(stages_in, rows_of(path, keylog=keys_of(path))))
 
 
 def stages_in(row: Row) -> Stages:
-    """The stages of a row in milliseconds."""
     times = row.request_transfer_ns, row.serving_ns, row.response_transfer_ns, row.rtt_ns
     ms = [None if each is None else each / MS for each in (*times, row.zero_window_ns)]
     return Stages(*ms[:4], row.retransmissions, ms[4], row.stalled_by, row.capture_point)  # type: ignore[call-arg,arg-type]
@@ -117,9 +114,7 @@ def metadata(number: int = 1) -> bytes:
 
 def answer(number: int = 1) -> bytes:
     """A response of some segments."""
-    brokers = [
-        {"node_id": number, "host": "b" * 200, "port": 9092, "rack": None} for number in range(30)
-    ]
+    brokers = [{"node_id": node, "host": "b" * 200, "port": 9092} for node in range(30)]
     return response("Metadata", 1, number, brokers=brokers)
 
 
@@ -309,7 +304,7 @@ def test_packets_that_come_again_with_other_addresses_are_no_event(tmp_path: Pat
         both.frames += zip(times, frames if is_sent_by(0, frame) else frames[::-1], strict=True)
     path = tmp_path / "both.pcapng"
     path.write_bytes(both.pcap())
-    for found, expected in zip(map(stages_in, read(path)), talk.stages(tmp_path), strict=True):
+    for found, expected in zip(read(path), talk.stages(tmp_path), strict=True):
         assert found.request_ns == expected.request_ns
         assert found.server_ns == pytest.approx(10, abs=0.01)
         assert found.trip_ns == pytest.approx(FAR, abs=0.01)
@@ -370,7 +365,7 @@ def test_without_a_handshake_transfers_alone_are_known(first: int, tmp_path: Pat
 def test_our_own_recordings_have_no_path(tmp_path: Path) -> None:
     path = tmp_path / "recorded.pcapng"
     path.write_bytes(talk_of_all().tape.pcapng("kafkascope: client leg"))
-    found = list(map(stages_in, read(path)))
+    found = read(path)
     assert len(found) == 3
     assert set(found) == {Stages()}
 
@@ -408,26 +403,23 @@ def test_stages_are_parts_of_the_time_of_their_exchange(tmp_path: Path) -> None:
     whole = 0
     for seed in range(40):
         path = networks.write(seed, tmp_path, certificate)
-        with open_capture([path], keylog=keys_of(path)) as capture:
-            for exchange in capture.exchanges():
-                found = stages_of(exchange)
-                *times, again, closed, stalled, _ = found
-                assert all(each is None or each >= 0 for each in (*times, again, closed)), found
-                if exchange.request is None or exchange.response is None:
-                    assert (found.server_ns, stalled) == (None, None)
-                    continue
-                begin, told = exchange.request.spot.first_ns, exchange.response.spot.first_ns
-                # Behind responses that were sent again it is not known, either.
-                assert found.server_ns is None or found.trip_ns is not None
-                assert found.request_ns is not None
-                assert found.response_ns is not None
-                assert closed is not None
-                if told >= exchange.request.spot.last_ns:
-                    whole += 1
-                    # Where its first bytes had been lost before, later ones came first.
-                    events = exchange.connection.path.events
-                    holes = [e[2] for e in events if e[0] == FILLED and begin <= e[3] <= told]
-                    begin = min([begin, *holes])
-                    assert found.request_ns + (found.server_ns or 0) <= told - begin
-                    assert closed <= told - begin + found.response_ns
+        for _, exchange in pairs_of(path, keylog=keys_of(path)):
+            found = stages_of(exchange)
+            *times, again, closed, stalled, _ = found
+            assert all(each is None or each >= 0 for each in (*times, again, closed)), found
+            if exchange.request is None or exchange.response is None:
+                assert (found.server_ns, stalled) == (None, None)
+                continue
+            begin, told = exchange.request.spot.first_ns, exchange.response.spot.first_ns
+            # Behind responses that were sent again it is not known, either.
+            assert found.server_ns is None or found.trip_ns is not None
+            assert None not in (found.request_ns, found.response_ns, closed)
+            if told >= exchange.request.spot.last_ns:
+                whole += 1
+                # Where its first bytes had been lost before, later ones came first.
+                events = exchange.connection.path.events
+                holes = [e[2] for e in events if e[0] == FILLED and begin <= e[3] <= told]
+                begin = min([begin, *holes])
+                assert found.request_ns + (found.server_ns or 0) <= told - begin
+                assert closed <= told - begin + found.response_ns
     assert whole > 300
