@@ -2,38 +2,21 @@
 a frame of that version gives.
 
 Kafka's field names are ours in camel case. Bytes are base64, uuids 22 characters, records their
-size alone. Converters of layouts take exactly the fields of a version and do not explain: on
-anything else they raise one of `REFUSALS`, and `body_of` converts the same value with `jsonform`,
-which says what is wrong.
+size alone.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from functools import cache, lru_cache, partial
+from functools import cache
 from typing import Any, Final
 
-from kafkascope.dissectors.codec.jsonform import Converter, body_from_json, or_null, value_converter
-from kafkascope.dissectors.codec.reader import Body, Refusal, too_large, weight
+from kafkascope.dissectors.codec.jsonform import Form, body_from_json
+from kafkascope.dissectors.codec.reader import Body
 from kafkascope.dissectors.codec.walk import innermost
-from kafkascope.dissectors.errors import DissectError, Malformed, TooLarge
-from kafkascope.dissectors.layout import (
-    SIZES,
-    ArrayWire,
-    BytesWire,
-    Layout,
-    NumberWire,
-    StructWire,
-    UuidWire,
-    Wire,
-    default_of,
-)
-from kafkascope.dissectors.limits import LIMITS as DISSECTOR_LIMITS
-from kafkascope.dissectors.registry import variants_of, write_layout
-from kafkascope.dissectors.values import Uuid
-
-REFUSALS: Final = (Refusal, DissectError, KeyError, TypeError, ValueError)
-"""Exceptions of converters."""
+from kafkascope.dissectors.errors import Malformed, TooLarge
+from kafkascope.dissectors.layout import ArrayWire, BytesWire, Layout, Slot, StructWire, Wire
+from kafkascope.dissectors.registry import variants_of
 
 
 def body_of(layout: Layout, value: Any) -> tuple[Body, Layout, tuple[str, ...]]:
@@ -42,14 +25,13 @@ def body_of(layout: Layout, value: Any) -> tuple[Body, Layout, tuple[str, ...]]:
     paths; `Malformed` for others."""
     for variant in (layout, *variants_of(layout.message.name, layout.version)):
         try:
-            return converter(variant)(value), variant, ()
+            return body_from_json(variant, value, WHOLE), variant, ()
         except TooLarge:
             raise
-        except REFUSALS:
+        except Malformed:
             continue
-    missing: set[str] = set()
-    body = body_from_json(layout, _renamed(layout.message.name, layout.body, value, "", missing))
-    write_layout(layout, body)  # its numbers may be too large
+    body = body_from_json(layout, value, _PARTIAL)
+    missing = {*_missing(layout.message.name, layout.body, value, "")}
     return body, layout, tuple(sorted(missing))
 
 
@@ -107,124 +89,28 @@ def json_names(message: str, name: str) -> tuple[str, ...]:
     return (_IRREGULAR.get(name, camel_case), *([former] if former else []))
 
 
-def _renamed(message: str, wire: Wire, value: Any, path: str, missing: set[str]) -> Any:
-    """Return a value with our names of fields, without records and their sizes. `missing`: gets
-    the paths of fields that it lacks; `path`: ends with a point."""
-    if isinstance(wire, ArrayWire) and isinstance(value, list):
-        return [_renamed(message, wire.element, element, path, missing) for element in value]
-    if not isinstance(wire, StructWire) or not isinstance(value, dict):
-        return value
-    rest = dict(value)
-    body = {}
-    for slot in (*wire.slots, *wire.tags):
-        for name in json_names(message, slot.name):
-            if isinstance(slot.wire, BytesWire) and slot.wire.records:
-                rest.pop(name, None)
-                rest.pop(f"{name}SizeInBytes", None)
-            elif name in rest and slot.name not in body:
-                inner = f"{path}{slot.name}."
-                body[slot.name] = _renamed(message, slot.wire, rest.pop(name), inner, missing)
-    for slot in wire.slots:
-        if slot.name not in body and not (isinstance(slot.wire, BytesWire) and slot.wire.records):
-            missing.add(path + slot.name)
-    return body | rest
+def _names(message: str, slot: Slot) -> tuple[str, ...]:
+    names = json_names(message, slot.name)
+    if isinstance(slot.wire, BytesWire) and slot.wire.records:
+        # ShareFetch has `"records":""` without a size; the generator has both forms.
+        return tuple(form for name in names for form in (f"{name}SizeInBytes", name))
+    return names
 
 
-@cache
-def converter(layout: Layout) -> Converter:
-    """Return the converter of a layout, made once."""
-    return _of_struct(layout.message.name, layout.body)
+WHOLE: Final = Form(_names, whole=True, records=False)
+"""What a broker writes for one of its versions."""
+_PARTIAL: Final = WHOLE._replace(whole=False)
 
 
-def _converter_of(message: str, wire: Wire) -> Converter:
-    match wire:
-        case NumberWire(code=code) if code != "d":
-            return _of_integer(int_range(code))
-        case UuidWire():
-            return uuid_of
-        case ArrayWire():
-            return or_null(_of_array(wire, _converter_of(message, wire.element)), wire.nullable)
-        case StructWire():
-            return or_null(_of_struct(message, wire), wire.nullable)
-        case BytesWire(records=True):
-            return partial(_without_records, None if wire.nullable else b"")
-        case _:
-            return value_converter(wire)
-
-
-def int_range(code: str) -> range:
-    """Return the numbers of a kind."""
-    bits = 8 * SIZES[code]
-    low = 0 if code.isupper() else -(1 << bits - 1)
-    return range(low, low + (1 << bits))
-
-
-def _of_integer(numbers: range) -> Converter:
-    low, high = numbers[0], numbers[-1]
-
-    def convert(value: Any) -> int:
-        if type(value) is not int or not low <= value <= high:
-            raise Refusal
-        return value
-
-    return convert
-
-
-def _without_records(empty: bytes | None, _: Any) -> bytes | None:
-    return empty
-
-
-def _of_array(wire: ArrayWire, element: Converter) -> Converter:
-    # An element `{}` of three characters may be a dict of defaults.
-    cost = 8 + weight(wire.element)
-
-    def convert(value: Any) -> list[Any]:
-        if type(value) is not list:
-            raise Refusal
-        if len(value) * cost > DISSECTOR_LIMITS.body_bytes:
-            raise too_large(0)
-        return list(map(element, value))
-
-    return convert
-
-
-def _of_struct(message: str, wire: StructWire) -> Converter:
-    slots = []
-    for slot in wire.slots:
-        theirs, *others = json_names(message, slot.name)
-        if isinstance(slot.wire, BytesWire) and slot.wire.records:
-            # ShareFetch has `"records":""` without a size; the generator has both forms.
-            others = [theirs, *(form for name in others for form in (f"{name}SizeInBytes", name))]
-            theirs += "SizeInBytes"
-        slots.append((slot.name, theirs, others, _converter_of(message, slot.wire)))
-    tags = [
-        (slot, json_names(message, slot.name)[0], _converter_of(message, slot.wire))
-        for slot in wire.tags
-    ]
-
-    def convert(value: Any) -> Body:
-        if type(value) is not dict:
-            raise Refusal
-        body: Body = {}
-        for name, theirs, others, field in slots:
-            if theirs not in value:
-                theirs = next(filter(value.__contains__, others), "")
-            body[name] = field(value[theirs])
-        unread = len(value) - len(slots)
-        for slot, theirs, field in tags:
-            unread -= theirs in value
-            body[slot.name] = field(value[theirs]) if theirs in value else default_of(slot)
-        if unread:
-            raise Refusal
-        return body
-
-    return convert
-
-
-@lru_cache(4096)
-def uuid_of(value: str) -> Uuid:
-    """Return the uuid of Kafka's text; `Malformed`."""
-    try:
-        return Uuid.parse(value)
-    except (ValueError, AttributeError):
-        raise Malformed("not a uuid") from None
+def _missing(message: str, wire: Wire, value: Any, path: str) -> Iterator[str]:
+    """Yield the paths of fields that a value lacks. `path`: ends with a point."""
+    if isinstance(wire, ArrayWire):
+        for element in value or ():
+            yield from _missing(message, wire.element, element, path)
+    elif isinstance(wire, StructWire) and value is not None:
+        for slot in (*wire.slots, *wire.tags):
+            name = next(filter(value.__contains__, _names(message, slot)), None)
+            if name is not None:
+                yield from _missing(message, slot.wire, value[name], f"{path}{slot.name}.")
+            elif slot.tag is None and not (isinstance(slot.wire, BytesWire) and slot.wire.records):
+                yield path + slot.name

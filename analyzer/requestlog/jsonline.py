@@ -16,7 +16,7 @@ from kafkascope.analyzer.requestlog.fields import (
     layouts_of,
     unsupported,
 )
-from kafkascope.analyzer.requestlog.jsonbody import body_of, paths_of_bytes, uuid_of
+from kafkascope.analyzer.requestlog.jsonbody import body_of, paths_of_bytes
 from kafkascope.analyzer.requestlog.limits import LIMITS
 from kafkascope.analyzer.requestlog.model import (
     CUT,
@@ -28,6 +28,7 @@ from kafkascope.analyzer.requestlog.model import (
     LoggedBody,
 )
 from kafkascope.captures.formats.text import MARKER
+from kafkascope.dissectors.codec.jsonform import uuid_of
 from kafkascope.dissectors.errors import DissectError
 from kafkascope.dissectors.layout import Layout
 from kafkascope.dissectors.registry import API_VERSIONS

@@ -13,8 +13,9 @@ from __future__ import annotations
 import re
 from typing import Any, Final, assert_never
 
-from kafkascope.analyzer.requestlog.jsonbody import int_range, paths_of_bytes, uuid_of
+from kafkascope.analyzer.requestlog.jsonbody import paths_of_bytes
 from kafkascope.analyzer.requestlog.model import LoggedBody
+from kafkascope.dissectors.codec.jsonform import numbers_of, uuid_of
 from kafkascope.dissectors.codec.reader import Body, weight
 from kafkascope.dissectors.errors import Malformed, TooLarge
 from kafkascope.dissectors.layout import (
@@ -263,7 +264,7 @@ class _Source:
 
     def number(self, wire: NumberWire) -> int:
         value = int(self.matched(_NUMBER))
-        if value not in int_range(wire.code):
+        if value not in numbers_of(wire):
             self.refuse("a number that does not fit")
         return value
 

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kafkascope.analyzer.requestlog.jsonbody import body_of, converter, paths_of_bytes
+from kafkascope.analyzer.requestlog.jsonbody import WHOLE, body_of, paths_of_bytes
 from kafkascope.analyzer.requestlog.printing import printed
-from kafkascope.dissectors.codec.reader import Refusal
+from kafkascope.dissectors.codec.jsonform import body_from_json
 from kafkascope.dissectors.errors import DissectError, Malformed, TooLarge
 from kafkascope.dissectors.layout import Layout
 from kafkascope.dissectors.registry import APIS, layout_of, variants_of
@@ -47,15 +47,15 @@ def without_records(layout: Layout, body: Any) -> Any:
 def test_a_printed_body_is_read_again(data: st.DataObject) -> None:
     layout = data.draw(st.sampled_from(LAYOUTS))
     body = data.draw(bodies(layout))
-    found = converter(layout)(printed(layout, body))
+    found = body_from_json(layout, printed(layout, body), WHOLE)
     assert without_records(layout, found) == without_records(layout, body)
     assert list(found) == [name for name in body if name != "_tagged_fields"]
 
 
 @pytest.mark.parametrize("layout", LAYOUTS, ids=repr)
-def test_every_layout_has_a_converter(layout: Layout) -> None:
-    with pytest.raises((Refusal, KeyError)):
-        converter(layout)({"noSuchField": 1})
+def test_every_layout_refuses_other_fields(layout: Layout) -> None:
+    with pytest.raises(Malformed):
+        body_from_json(layout, {"noSuchField": 1}, WHOLE)
 
 
 def test_a_layout_that_only_some_releases_had_is_chosen() -> None:
