@@ -75,7 +75,6 @@ def noted(layout: Layout, data: bytes) -> BodyFacts:
 
 
 def without_records(facts: BodyFacts | None) -> BodyFacts:
-    assert facts is not None
     return facts._replace(blobs=None)
 
 

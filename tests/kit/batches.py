@@ -7,7 +7,7 @@ import struct
 import google_crc32c
 
 from kafkascope.dissectors.records.records import Record
-from kafkascope.dissectors.records.writer import encode_batch
+from kafkascope.dissectors.records.writer import encode_batch, encode_message_set
 
 Pair = tuple[bytes | None, bytes | None]
 
@@ -50,6 +50,13 @@ def batch(
     rest = tail + records
     start = struct.pack(">qiib", base_offset, len(rest) + 9, 0, 2)
     return start + struct.pack(">I", google_crc32c.value(rest)) + rest
+
+
+def encoded(magic: int, records: list[Record], codec: int = 0) -> bytes:
+    """A batch, or a message set of an older magic."""
+    if magic == 2:
+        return encode_batch(records, codec=codec)
+    return encode_message_set(magic, records, codec=codec)
 
 
 def batch_of(codec: int, count: int, body: bytes) -> bytes:

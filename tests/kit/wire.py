@@ -53,7 +53,13 @@ def framed(payload: bytes) -> bytes:
 
 def message(name: str, version: int, fields: dict[str, Any]) -> bytes:
     """The bytes of a message; what is not given, at any depth, has its default."""
-    return encode_body(name, version, _filled(layout_of(name, version).body, fields))
+    return encode_body(name, version, full_body(name, version, fields))
+
+
+def full_body(name: str, version: int, fields: dict[str, Any]) -> dict[str, Any]:
+    """A body in which all that is not given, at any depth, has its default."""
+    body: dict[str, Any] = _filled(layout_of(name, version).body, fields)
+    return body
 
 
 def _filled(wire: Any, value: Any) -> Any:

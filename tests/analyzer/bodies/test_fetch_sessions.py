@@ -67,7 +67,6 @@ def opened(
 
 def implied(sessions: FetchSessions, body: dict[str, Any], key: int = FETCH) -> Any:
     found = sessions.request(key, body)
-    assert found is not None
     return None if found.implied is None else set(found.implied.partitions or ())
 
 
@@ -94,7 +93,6 @@ def test_offsets_of_partitions_that_only_the_response_has_are_those_of_earlier_r
     silent = {"topic_id": TOPIC_ID, "partitions": [{"partition_index": 0, "records": b""}]}
     answer = {"error_code": 0, "responses": [{"topic": "a", "partitions": parts}, silent]}
     found = sessions.response(FETCH, more, answer, sessions.request(FETCH, more))
-    assert found is not None
     assert found.offsets == {("a", 0): 40}
 
 
@@ -183,8 +181,6 @@ def test_it_remembers_as_a_set_would(first: Any, changes: list[tuple[Any, Any]])
     for epoch, (added, gone) in enumerate(changes, start=1):
         known = (known | set(added)) - set(gone)
         found = sessions.request(FETCH, fetch(9, epoch, *added, gone=tuple(gone)))
-        assert found is not None
-        assert found.implied is not None
         assert set(found.implied.partitions or ()) == known
         assert found.implied.size == len(known)
         assert sorted(found.implied.topics, key=repr) == sorted({t for t, _ in known}, key=repr)

@@ -130,7 +130,6 @@ def values_of(field: Field, row: Row, exchange: Exchange) -> tuple[Any, ...]:
     if field.read is not None:
         return field.read(exchange)
     if field.told_by == "schemas":
-        assert KNOWN.decoding is not None
         return KNOWN.decoding.values(exchange, field.name, ())
     return KNOWN.values(field.name, row.number) if field.get is None else field.get(row)
 

@@ -56,7 +56,6 @@ def test_unknown_names_and_circles_are_errors_with_a_place() -> None:
 
 def test_names_are_completed() -> None:
     found = names_at("not @s", 6, SAVED)
-    assert found is not None
     assert (found.begin, [item.text for item in found.items]) == (4, ["@slow"])
     assert names_at("client == a@s", 13, SAVED) is None
 

@@ -213,7 +213,6 @@ def test_what_stands_behind_a_cut_segment_is_deleted(partition: Path) -> None:
     log(partition, batch(0), batch(3)[:-1], name=first)
     log(partition, batch(6), name=second)
     found = open_at_rest(partition)
-    assert found is not None
     one, two = verdicts_on(found)
     assert (one.valid_bytes, one.sound) == (len(batch(0)), False)
     assert (two.valid_bytes, two.sound, two.lost_batches) == (0, False, 1)
@@ -263,7 +262,6 @@ def test_the_folder_of_a_partition_is_all_its_segments(partition: Path) -> None:
     log(partition, batch(0))
     log(partition, batch(99), name="00000000000000000099.log.deleted")
     found = open_at_rest(partition)
-    assert found is not None
     assert [r["offset"] for r in records_in(found)] == [0, 1, 2, 3, 4, 5]
     assert [row.number for row, _ in found.batches()] == [1, 2]
     assert [told.file for told in verdicts_on(found)] == [SEGMENT, "00000000000000000003.log"]
@@ -371,7 +369,6 @@ def small(
     path = folder / name
     path.write_bytes(content)
     found = open_at_rest(path)
-    assert found is not None
     read = found.small()
     return read.entries, read.verdict
 
@@ -545,7 +542,6 @@ def test_remote_segments_are_read_in_order_of_their_offsets(tmp_path: Path) -> N
         assert one is not None, path.name
         assert all(each.sound for each in verdicts_on(one))
     epochs = open_at_rest(folder / "9-oAtiIQ95REujbuzNd_lkLQ.leader_epoch_checkpoint")
-    assert epochs is not None
     assert epochs.small().entries[0]["epoch"] == 0
 
 
@@ -553,5 +549,4 @@ def test_a_cached_remote_index_has_the_offset_of_its_name(tmp_path: Path) -> Non
     path = tmp_path / "500_oAtiIQ95REujbuzNd_lkLQ.index"
     path.write_bytes(struct.pack(">ii", 7, 4200))
     found = open_at_rest(path)
-    assert found is not None
     assert found.small().entries == [{"schema": "index/1", "offset": 507, "position": 4200}]

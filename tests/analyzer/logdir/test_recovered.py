@@ -79,7 +79,6 @@ def test_a_folder_of_0_8_0_is_told_by_its_checkpoints(samples: Path, tmp_path: P
         (copy / "c-none-0" / path.name).write_bytes(path.read_bytes())
     (copy / "replication-offset-checkpoint").write_text("0\n0\n")
     found = open_at_rest(copy / "c-none-0")
-    assert found is not None
     verdicts = list(verdicts_on(found))
     assert all(each.sound and each.valid_bytes == each.total_bytes for each in verdicts)
     assert "which recovers the last segment only, keeps" in verdicts[0].notes[0]

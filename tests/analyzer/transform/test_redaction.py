@@ -163,7 +163,6 @@ def test_formats_inside_of_bytes_stay_readable_with_other_names() -> None:
     layout = layout_of("JoinGroupRequest", 9)
     out = redaction.body(layout, filler.body(layout) | {"protocol_type": "consumer"})
     found = subscription(out["protocols"][0]["metadata"], "consumer", "stream")
-    assert found is not None
     assert (found.kind, found.note) == ("ConsumerProtocolSubscription", "")
     assert found.body["topics"][0].startswith("topic-")
     assert found.body["rack_id"].startswith("rack-")
@@ -172,7 +171,6 @@ def test_formats_inside_of_bytes_stay_readable_with_other_names() -> None:
     out = redaction.body(layout, filler.body(layout))
     (member,) = out["groups"][0]["members"]
     found = subscription(member["member_metadata"], "connect", "")
-    assert found is not None
     assert found.body["allocation"]["assigned"][0]["connector"].startswith("connector-")
 
 

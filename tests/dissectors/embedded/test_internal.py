@@ -82,10 +82,7 @@ def test_coordinators(topic: str, key: Message, value: Message, data: st.DataObj
         short(key.key) + write_layout(key_layout, key_body),
         short(layout.version) + write_layout(layout, body),
     )
-    assert found is not None
     assert found.error is None
-    assert found.key is not None
-    assert found.value is not None
     assert (found.key.message, found.key.body, found.key.surplus) == (key.name, key_body, 0)
     assert (found.value.message, found.value.version) == (value.name, layout.version)
     if not found.value.note:  # a variant may fit bytes with unknown tags better
@@ -104,9 +101,7 @@ def test_framed_records(topic: str, declaration: Message, data: st.DataObject) -
         declaration, layout.version, write_layout(layout, body), data.draw(st.integers(0, 1))
     )
     found = decode(topic, None, value)
-    assert found is not None
     assert found.error is None
-    assert found.value is not None
     assert (found.value.message, found.value.version) == (declaration.name, layout.version)
     if not found.value.note:
         assert found.value.body == body
@@ -139,9 +134,7 @@ def test_a_layout_of_other_releases_is_taken_where_only_it_fits(
         key_content = write_layout(layout_of(key.name, 0), example(key.name, 0))
         key_bytes = short(declaration.key) + key_content
         found = decode(topic, key_bytes, short(layout.version) + content)
-    assert found is not None
     assert found.error is None
-    assert found.value is not None
     assert found.value.surplus == 0
     # The main layout goes first, and now and then it takes these bytes, too.
     if found.value.note:
@@ -158,8 +151,6 @@ def test_the_metadata_log_goes_by_its_id_too() -> None:
         decode(None, None, value, topic_id=CLUSTER_METADATA_ID),
         decode("__cluster_metadata", None, value),
     ):
-        assert found is not None
-        assert found.value is not None
         assert found.value.message == "NoOpRecord"
     assert is_internal(None, CLUSTER_METADATA_ID)
     assert not is_internal("orders")
@@ -187,9 +178,6 @@ def test_records_of_mirror_maker(
     topic: str, key: str, value: str, fields: tuple[object, ...]
 ) -> None:
     found = decode(topic, bytes.fromhex(key), bytes.fromhex(value))
-    assert found is not None
-    assert found.key is not None
-    assert found.value is not None
     assert (*found.key.body.values(), *found.value.body.values()) == fields
     assert (found.key.surplus, found.value.surplus) == (0, 0)
 
@@ -197,8 +185,6 @@ def test_records_of_mirror_maker(
 def test_a_null_value_deletes() -> None:
     key = short(2) + short(3) + b"abc"
     found = decode("__consumer_offsets", key, None)
-    assert found is not None
-    assert found.key is not None
     assert found.key.body == {"group": "abc"}
     assert (found.value, found.error) == (None, None)
 
@@ -224,15 +210,12 @@ def test_what_cannot_be_decoded_says_why(
     topic: str, key: bytes | None, value: bytes | None, error: type[DissectError]
 ) -> None:
     found = decode(topic, key, value)
-    assert found is not None
     assert isinstance(found.error, error)
     assert found.value is None
 
 
 def test_the_key_stays_when_the_value_cannot_be_decoded() -> None:
     found = decode("__transaction_state", short(0) + short(1) + b"t", short(99))
-    assert found is not None
-    assert found.key is not None
     assert found.key.body == {"transactional_id": "t"}
 
 
@@ -254,14 +237,11 @@ def test_control_records(
     number: int, name: str | None, value: bytes | None, body: dict[str, Any] | None
 ) -> None:
     found = decode("any", short(0) + short(number), value, control=True)
-    assert found is not None
     assert found.error is None
-    assert found.key is not None
     assert found.key.body == {"version": 0, "type": number}
     if value is None:
         assert found.value is None
     else:
-        assert found.value is not None
         assert (found.value.message, found.value.body) == (name, body)
 
 
@@ -271,37 +251,30 @@ def test_a_leader_change_of_the_first_releases_has_no_version(layout: Layout) ->
     body |= {slot.name: [{"voter_id": 3}] for slot in layout.body.slots[2:]}
     value = write_layout(layout, body)
     found = decode("__cluster_metadata", short(0) + short(2), value, control=True)
-    assert found is not None
     assert found.error is None
-    assert found.value is not None
     assert found.value.body == body
     assert found.value.note == f"layout of Kafka {layout.message.releases}"
 
 
 def key_note(found: internal.Internal | None) -> str:
     """The name of a control record's type."""
-    assert found is not None
-    assert found.key is not None
     return found.key.note
 
 
 def test_a_control_record_of_a_type_nobody_knows_has_a_key_only() -> None:
     found = decode("any", short(0) + short(77), b"whatever", control=True)
-    assert found is not None
     assert (found.value, found.error) == (None, None)
     assert [key_note(found), key_note(decode("any", short(0) + short(1), None, control=True))] == [
         "77",
         "COMMIT",
     ]
     cut = decode("any", b"\0", None, control=True)
-    assert cut is not None
     assert cut.key is None
 
 
 @pytest.mark.parametrize("key", [None, b"", b"\0\0\0"])
 def test_a_control_record_without_a_key_is_an_error(key: bytes | None) -> None:
     found = decode("any", key, b"", control=True)
-    assert found is not None
     assert isinstance(found.error, Truncated)
 
 

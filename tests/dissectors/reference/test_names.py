@@ -95,8 +95,12 @@ def test_directories_that_are_none() -> None:
     assert name_of(directory, Uuid(bytes(15) + b"\7")) == ""
 
 
-SECRET = re.compile(r"password|hmac|^salt|stored_key|server_key|auth_bytes|secret|credential")
-NO_SECRET = {"credential_infos", "controls"}
+SECRET = re.compile(r"password|hmac|salt|stored_key|server_key|auth_bytes|secret|credential|token")
+NO_SECRET = {
+    *("token_id", "token_requester_principal_type", "token_requester_principal_name"),
+    *("token_auth", "token_authenticated"),
+}
+"""Names that sound like a secret and are none."""
 TIME = re.compile(r"timestamp|time_ms$")
 NO_TIME = {
     "throttle_time_ms",  # a duration

@@ -96,7 +96,6 @@ def is_default(field: MessageField, value: Any) -> bool:
 
 def values(field: MessageField, depth: int) -> st.SearchStrategy[Any]:
     if field.map:
-        assert field.message is not None
         key, value = (field.message.fields[number] for number in (1, 2))
         names = TEXTS if key.kind == "string" else scalars(key).map(lambda each: str(each).lower())
         return st.dictionaries(names, values(value, depth), max_size=3)
@@ -135,7 +134,6 @@ def mapped(message: MessageType, value: Any) -> Any:
     for name, each in value.items():
         field = message.names[name]
         if field.map:
-            assert field.message is not None
             inner = field.message.fields[2]
             out[name] = {key: mapped_one(inner, part) for key, part in each.items()}
         elif field.repeated:
