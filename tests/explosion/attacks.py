@@ -9,14 +9,14 @@ from typing import Any, Final, NamedTuple
 
 from tests.explosion import bodies, encrypted, many, packets, records, schemas, zookeeper
 from tests.explosion.encrypted import write_encrypted
-from tests.explosion.packets import write_blocks, write_packets, write_slowly
+from tests.explosion.packets import write_blocks, write_slowly
 from tests.explosion.schemas import write_http
-from tests.explosion.turns import Turn, write_capture
+from tests.explosion.turns import Turn, write_capture, write_packets
 
 
 def write_conversations(path: Path, made: list[Turn] | Iterator[list[Turn]]) -> None:
     """A pcapng with one connection, or with several."""
-    write_capture(path, iter([made]) if isinstance(made, list) else made)
+    write_capture(path, [made] if isinstance(made, list) else made)
 
 
 class Attack(NamedTuple):
@@ -24,7 +24,7 @@ class Attack(NamedTuple):
 
     make: Callable[[int], Any]
     size: int
-    write: Callable[[Path, Any], None] = write_conversations
+    write: Callable[[Path, Any], object] = write_conversations
 
 
 ATTACKS: Final[dict[str, Attack]] = {

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Iterable, Iterator
+from itertools import chain, count, groupby
+from operator import itemgetter
 from pathlib import Path
 from typing import Final, NamedTuple
 
 from kafkascope.captures.build import Composer
-from kafkascope.captures.formats.write import PcapngWriter
 from kafkascope.captures.limits import LIMITS
 from kafkascope.captures.model import Endpoint
 from kafkascope.captures.tls.keys.derive import next_secret
@@ -16,7 +17,7 @@ from kafkascope.captures.tls.keys.suites import suite_of
 from tests.captures.tls import writer
 from tests.captures.tls.writer import CLIENT, DATA, HANDSHAKE, SERVER, Talk
 from tests.explosion.tls import CLIENT_0, LABELS, random_of, secret_of
-from tests.explosion.turns import TIME, Turn
+from tests.explosion.turns import Turn, host, write_packets
 from tests.kit.wire import request, response
 
 BROKER: Final = Endpoint("10.255.0.2", 9093)
@@ -38,33 +39,25 @@ class Talked(NamedTuple):
 
 def write_encrypted(path: Path, conversations: Iterable[Talked]) -> None:
     """A pcapng with these connections, one behind the other."""
-    time = TIME
-    with path.open("wb") as file:
-        pcapng = PcapngWriter(file)
-        pcapng.interface("made")
-        for number, talked in enumerate(conversations):
-            if talked.log:
-                pcapng.secrets(talked.log.encode())
-            host = f"10.{number >> 16 & 127}.{number >> 8 & 255}.{number & 255}"
-            composer = Composer(Endpoint(host, 40_000), BROKER, mss=talked.mss)
-            packets = [] if talked.begun else composer.open()
-            for direction, said in talked.turns:
-                packets += composer.send(direction, said, ack=False)
-            if talked.closed:
-                packets += composer.close(1)
-            for packet in packets:
-                time += 1_000
-                pcapng.packet(packet, time)
+    write_packets(path, chain.from_iterable(map(_packets, count(), conversations)))
+
+
+def _packets(number: int, talked: Talked) -> Iterator[bytes | str]:
+    if talked.log:
+        yield talked.log
+    composer = Composer(Endpoint(host(number), 40_000), BROKER, mss=talked.mss)
+    if not talked.begun:
+        yield from composer.open()
+    for direction, said in talked.turns:
+        yield from composer.send(direction, said, ack=False)
+    if talked.closed:
+        yield from composer.close(1)
 
 
 def _whole(talk: Talk) -> list[Turn]:
     """What both sides send: all records of a side that follow each other at once."""
-    turns: list[tuple[int, list[bytes]]] = []
-    for direction, data in talk.pairs():
-        if not turns or turns[-1][0] != direction:
-            turns.append((direction, []))
-        turns[-1][1].append(data)
-    return [(direction, b"".join(parts)) for direction, parts in turns]
+    sides = groupby(talk.pairs(), key=itemgetter(0))
+    return [(side, b"".join(data for _, data in turns)) for side, turns in sides]
 
 
 def _exchange(talk: Talk, number: int = 1) -> Talk:
@@ -206,18 +199,8 @@ def long_names(n: int) -> Iterator[Talked]:
 
 def large_certificates(n: int) -> Iterator[Talked]:
     """TLS 1.2: connections whose servers show a certificate of 200 KB, and go no further."""
-    talk = Talk(OLD)
-    hello, answer = (data for _, data in talk.pairs()[:2])
     for number in range(n):
-        der = number.to_bytes(4, "big") + bytes(200_000)
-        shown = writer.message(11, writer.vector(3, writer.vector(3, der)))
-        answered = answer[5 : 5 + 4 + int.from_bytes(answer[6:9], "big")]
-        yield Talked(
-            [
-                (CLIENT, hello.replace(talk.client_random, random_of(number))),
-                *records_of(SERVER, answered + shown),
-            ]
-        )
+        yield Talked(_begun(OLD, number, _shown(number.to_bytes(4, "big") + bytes(200_000))))
 
 
 def many_names(n: int) -> Iterator[Talked]:
@@ -225,19 +208,23 @@ def many_names(n: int) -> Iterator[Talked]:
     from cryptography import x509
 
     names = [x509.NameAttribute(x509.NameOID.COMMON_NAME, f"name {each}") for each in range(400)]
-    der = certificate(x509.Name(names))
-    talk = Talk(OLD)
-    hello, answer = (data for _, data in talk.pairs()[:2])
+    shown = _shown(certificate(x509.Name(names)))
     for number in range(n):
-        shown = writer.message(11, writer.vector(3, writer.vector(3, der)))
-        answered = answer[5 : 5 + 4 + int.from_bytes(answer[6:9], "big")]
-        yield Talked(
-            [
-                (CLIENT, hello.replace(talk.client_random, random_of(number))),
-                *records_of(SERVER, answered + shown),
-                (CLIENT, b"\x15\3\3\0\2\2\x2a"),
-            ]
-        )
+        yield Talked([*_begun(OLD, number, shown), (CLIENT, b"\x15\3\3\0\2\2\x2a")])
+
+
+def _shown(der: bytes) -> bytes:
+    """The message with a certificate."""
+    return writer.message(11, writer.vector(3, writer.vector(3, der)))
+
+
+def _begun(suite: int, number: int, more: bytes) -> list[Turn]:
+    """A ClientHello of its own, and a ServerHello with more messages behind it."""
+    talk = Talk(suite)
+    hello, answer = (data for _, data in talk.pairs()[:2])
+    answered = answer[5 : 5 + 4 + int.from_bytes(answer[6:9], "big")]
+    asked = hello.replace(talk.client_random, random_of(number))
+    return [(CLIENT, asked), *records_of(SERVER, answered + more)]
 
 
 def certificate(name: object) -> bytes:
@@ -258,16 +245,8 @@ def certificate(name: object) -> bytes:
 
 def tiny_messages(n: int) -> Iterator[Talked]:
     """TLS 1.2 with RSA: handshakes of empty messages, 60 000 each, of which all are hashed."""
-    talk = Talk(RSA)
-    hello, answer = (data for _, data in talk.pairs()[:2])
-    answered = answer[5 : 5 + 4 + int.from_bytes(answer[6:9], "big")]
     for number in range(n):
-        yield Talked(
-            [
-                (CLIENT, hello.replace(talk.client_random, random_of(number))),
-                *records_of(SERVER, answered + writer.message(22) * 60_000),
-            ]
-        )
+        yield Talked(_begun(RSA, number, writer.message(22) * 60_000))
 
 
 def records_of(side: int, messages: bytes) -> list[Turn]:

@@ -2,23 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from kafkascope.dissectors.records.records import Record
 from kafkascope.dissectors.records.writer import encode_batch
-from tests.explosion.turns import Turn, exchange, produce
-from tests.kit.wire import framed, request, response
+from tests.explosion.turns import Turn, at_once, exchange, produce
+from tests.kit.wire import framed, partition, request, response
+
+
+def _beats(n: int, first: int = 0) -> Iterator[bytes]:
+    return (response("Heartbeat", 0, index) for index in range(first, first + n))
 
 
 def tiny_frames(n: int) -> list[Turn]:
-    asked = b"".join(request("Heartbeat", 0, index) for index in range(n))
-    told = b"".join(response("Heartbeat", 0, index) for index in range(n))
-    return [(0, asked), (1, told)]
+    return at_once((request("Heartbeat", 0, index) for index in range(n)), _beats(n))
 
 
 def unanswered(n: int) -> list[Turn]:
-    return [(0, b"".join(request("Heartbeat", 0, index) for index in range(n)))]
+    return tiny_frames(n)[:1]
 
 
 def unanswered_on_many(n: int) -> Iterator[list[Turn]]:
@@ -28,34 +30,30 @@ def unanswered_on_many(n: int) -> Iterator[list[Turn]]:
 
 
 def orphans(n: int) -> list[Turn]:
-    told = b"".join(response("Heartbeat", 0, index + 1000) for index in range(n))
-    return [(0, request("Heartbeat", 0, 1)), (1, told)]
+    return at_once([request("Heartbeat", 0, 1)], _beats(n, 1000))
 
 
 def empty_frames(n: int) -> list[Turn]:
-    return [(0, request("Heartbeat", 0, 1) + bytes(4) * n), (1, response("Heartbeat", 0, 1))]
+    return at_once([request("Heartbeat", 0, 1), bytes(4) * n], _beats(1, 1))
 
 
 def clients(n: int) -> list[Turn]:
-    asked = b"".join(request("ApiVersions", 0, index, f"client{index}") for index in range(n))
-    return [(0, asked), (1, b"".join(response("ApiVersions", 0, index) for index in range(n)))]
+    return at_once(
+        (request("ApiVersions", 0, index, f"client{index}") for index in range(n)),
+        (response("ApiVersions", 0, index) for index in range(n)),
+    )
 
 
 def groups(n: int) -> list[Turn]:
-    asked = b"".join(
-        request("Heartbeat", 3, index, group_id=f"g{index}", member_id="m") for index in range(n)
+    return at_once(
+        (request("Heartbeat", 3, at, group_id=f"g{at}", member_id="m") for at in range(n)),
+        (response("Heartbeat", 3, index, error_code=27) for index in range(n)),
     )
-    return [
-        (0, asked),
-        (1, b"".join(response("Heartbeat", 3, index, error_code=27) for index in range(n))),
-    ]
 
 
 def long_client_ids(n: int) -> list[Turn]:
-    asked = b"".join(
-        request("Heartbeat", 0, index, f"{index:06d}" + "c" * 29_994) for index in range(n)
-    )
-    return [(0, asked), (1, b"".join(response("Heartbeat", 0, index) for index in range(n)))]
+    names = (f"{index:06d}" + "c" * 29_994 for index in range(n))
+    return at_once((request("Heartbeat", 0, *each) for each in enumerate(names)), _beats(n))
 
 
 def many_long_names(n: int) -> Iterator[list[Turn]]:
@@ -72,42 +70,27 @@ def many_long_names(n: int) -> Iterator[list[Turn]]:
             ("Metadata", 1, {"topics": [{"name": name}]}, {"brokers": [], "topics": []}),
             ("Metadata", 1, {"topics": []}, {"brokers": [node], "topics": []}),
             ("CreateTopics", 1, {"topics": []}, {"topics": [topic]}),
-            (
-                "FindCoordinator",
-                1,
-                {"key": name},
-                {**node, "error_code": 15, "error_message": name},
-            ),
+            ("FindCoordinator", 1, {"key": name}, node | {"error_code": 15, "error_message": name}),
             ("ApiVersions", 3, {"client_software_name": name}, {}),
         ]
-        api, version, one, other = asked[index % len(asked)]
-        yield [(0, request(api, version, 1, **one)), (1, response(api, version, 1, **other))]
+        yield exchange(*asked[index % len(asked)])
+
+
+def _wanted(numbers: Iterable[int], topic: str = "t") -> list[dict[str, Any]]:
+    """Partitions of a topic from their begin."""
+    parts = [{"partition": number, "partition_max_bytes": 1} for number in numbers]
+    return [{"topic": topic, "partitions": parts}]
+
+
+def _in_session(number: int, session: int, epoch: int, topics: list[dict[str, Any]]) -> list[Turn]:
+    asked = {"session_id": session if epoch else 0, "session_epoch": epoch, "topics": topics}
+    return exchange("Fetch", 11, asked, {"session_id": session}, number)
 
 
 def sessions(n: int) -> list[Turn]:
     """A fetch session of n partitions, and n empty requests of it."""
-    parts = [
-        {
-            "partition": index,
-            "current_leader_epoch": -1,
-            "fetch_offset": 0,
-            "log_start_offset": -1,
-            "partition_max_bytes": 1,
-        }
-        for index in range(0, 2 * n, 2)
-    ]
-    first = request(
-        "Fetch", 11, 0, session_id=0, session_epoch=0, topics=[{"topic": "t", "partitions": parts}]
-    )
-    rest = [
-        request("Fetch", 11, index, session_id=7, session_epoch=index, topics=[])
-        for index in range(1, n)
-    ]
-    told = [response("Fetch", 11, index, session_id=7, responses=[]) for index in range(n)]
-    turns = [(0, first), (1, told[0])]
-    return turns + [
-        turn for pair in zip(rest, told[1:], strict=True) for turn in ((0, pair[0]), (1, pair[1]))
-    ]
+    turns = _in_session(0, 7, 0, _wanted(range(0, 2 * n, 2)))
+    return turns + [turn for index in range(1, n) for turn in _in_session(index, 7, index, [])]
 
 
 def producers(n: int) -> list[Turn]:
@@ -125,45 +108,25 @@ def large_sessions(n: int) -> list[Turn]:
     """Fetch sessions of n partitions in all, 50,000 in each."""
     turns: list[Turn] = []
     for number, begin in enumerate(range(0, n, 50_000)):
-        parts = [
-            {"partition": index, "current_leader_epoch": -1, "fetch_offset": 0}
-            | {"log_start_offset": -1, "partition_max_bytes": 1}
-            for index in range(min(50_000, n - begin))
-        ]
-        topics = [{"topic": "t", "partitions": parts}]
-        asked = request("Fetch", 11, number, session_id=0, session_epoch=0, topics=topics)
-        turns.append((0, asked))
-        turns.append((1, response("Fetch", 11, number, session_id=number + 1, responses=[])))
+        turns += _in_session(number, number + 1, 0, _wanted(range(min(50_000, n - begin))))
     return turns
 
 
 def log_ends(n: int) -> Iterator[list[Turn]]:
     """Fetch responses with n partitions in all, 50,000 on each connection."""
     for begin in range(0, n, 50_000):
-        parts = [
-            {"partition_index": index, "error_code": 0, "high_watermark": begin + index}
-            | {"last_stable_offset": index, "log_start_offset": 0, "aborted_transactions": None}
-            | {"preferred_read_replica": -1, "records": None}
-            for index in range(min(50_000, n - begin))
-        ]
-        topics = [{"topic": "t", "partitions": parts}]
-        yield [(0, request("Fetch", 11, 1)), (1, response("Fetch", 11, 1, responses=topics))]
+        parts = [partition(at, high_watermark=begin + at) for at in range(min(50_000, n - begin))]
+        yield exchange("Fetch", 11, {}, {"responses": [{"topic": "t", "partitions": parts}]})
 
 
 def tokens(n: int) -> list[Turn]:
-    mechanism = request("SaslHandshake", 0, 1, mechanism="GSSAPI")
-    told = response("SaslHandshake", 0, 1, error_code=0, mechanisms=["GSSAPI"])
-    return [(0, mechanism), (1, told)] + [
-        (side, framed(b"\x60" * 5)) for _ in range(n) for side in (0, 1)
-    ]
+    begun = exchange("SaslHandshake", 0, {"mechanism": "GSSAPI"}, {"mechanisms": ["GSSAPI"]})
+    return begun + [(side, framed(b"\x60" * 5)) for _ in range(n) for side in (0, 1)]
 
 
 def connections(n: int) -> Iterator[list[Turn]]:
     for index in range(n):
-        yield [
-            (0, request("ApiVersions", 0, index, f"c{index}")),
-            (1, response("ApiVersions", 0, index)),
-        ]
+        yield exchange("ApiVersions", 0, {"client_id": f"c{index}"}, {}, index)
 
 
 def produced(n: int) -> Iterator[list[Turn]]:
@@ -173,7 +136,7 @@ def produced(n: int) -> Iterator[list[Turn]]:
         some = range(begin, min(n, begin + 1_000))
         asked = [produce(index, data, topic=f"topic{index}")[0][1] for index in some]
         told = [response("Produce", 7, index) for index in some]
-        yield [(0, b"".join(asked)), (1, b"".join(told))]
+        yield at_once(asked, told)
 
 
 def transactions(n: int) -> list[Turn]:
@@ -186,7 +149,7 @@ def transactions(n: int) -> list[Turn]:
         ended: dict[str, Any] = {"transactional_id": name, "producer_id": index, "committed": False}
         asked.append(request("EndTxn", 1, 2 * index + 1, **ended))
         told.append(response("EndTxn", 1, 2 * index + 1, error_code=47))
-    return [(0, b"".join(asked)), (1, b"".join(told))]
+    return at_once(asked, told)
 
 
 def hanging(n: int) -> list[Turn]:
@@ -228,7 +191,7 @@ def joins(n: int) -> list[Turn]:
     """Every JoinGroup another group, refused."""
     asked = [request("JoinGroup", 2, index, group_id=f"g{index}") for index in range(n)]
     told = [response("JoinGroup", 2, index, error_code=25) for index in range(n)]
-    return [(0, b"".join(asked)), (1, b"".join(told))]
+    return at_once(asked, told)
 
 
 def rejoins(n: int) -> list[Turn]:
@@ -237,8 +200,7 @@ def rejoins(n: int) -> list[Turn]:
     for index in range(n):
         member: dict[str, Any] = {"member_id": f"m{index}"}
         told = member | {"generation_id": index, "leader": "m0"}
-        turns.append((0, request("JoinGroup", 2, index, group_id="g", **member)))
-        turns.append((1, response("JoinGroup", 2, index, **told)))
+        turns += exchange("JoinGroup", 2, member | {"group_id": "g"}, told, index)
     return turns
 
 
@@ -251,11 +213,10 @@ def returns(n: int) -> list[Turn]:
         said: dict[str, Any] = {"group_id": "g", "member_id": member, "instance_id": "i"}
         said |= {"member_epoch": 0 if comes else -1, "rebalance_timeout_ms": 1_000}
         said |= {"subscribed_topic_names": ["t"] if comes else None, "topic_partitions": None}
-        turns.append((0, request("ConsumerGroupHeartbeat", 0, index, **said)))
         given = {"topic_partitions": [{"topic_id": bytes(16), "partitions": [0]}]}
         told: dict[str, Any] = {"member_id": member, "member_epoch": index + 1 if comes else -1}
         told |= {"error_code": 0, "assignment": given if comes else None}
-        turns.append((1, response("ConsumerGroupHeartbeat", 0, index, **told)))
+        turns += exchange("ConsumerGroupHeartbeat", 0, said, told, index)
     return turns
 
 
@@ -263,7 +224,7 @@ def errors(n: int) -> list[Turn]:
     """Every response an error, in turn one of those with a meaning."""
     asked = [request("Heartbeat", 0, index, group_id="g") for index in range(n)]
     told = [response("Heartbeat", 0, index, error_code=index % 120) for index in range(n)]
-    return [(0, b"".join(asked)), (1, b"".join(told))]
+    return at_once(asked, told)
 
 
 def api_versions(n: int) -> list[Turn]:
@@ -272,20 +233,14 @@ def api_versions(n: int) -> list[Turn]:
 
 
 def nodes(n: int) -> list[Turn]:
-    brokers = [
-        {"node_id": index, "host": f"h{index}", "port": 9092, "rack": None} for index in range(n)
-    ]
-    return exchange("Metadata", 5, {"topics": None}, {"brokers": brokers, "topics": []})
+    brokers = [{"node_id": index, "host": f"h{index}", "port": 9092} for index in range(n)]
+    return exchange("Metadata", 5, {"topics": None}, {"brokers": brokers})
 
 
 def growing_sessions(n: int) -> list[Turn]:
     """A fetch session to which each request adds a topic."""
-    turns: list[Turn] = []
-    for index in range(n):
-        known = {"session_id": 7 if index else 0, "session_epoch": index}
-        part = {"partition": 0, "current_leader_epoch": -1, "fetch_offset": 0}
-        part |= {"log_start_offset": -1, "partition_max_bytes": 1}
-        topics = [{"topic": f"t{index}", "partitions": [part]}]
-        turns.append((0, request("Fetch", 11, index, topics=topics, **known)))
-        turns.append((1, response("Fetch", 11, index, session_id=7, responses=[])))
-    return turns
+    return [
+        turn
+        for index in range(n)
+        for turn in _in_session(index, 7, index, _wanted([0], f"t{index}"))
+    ]

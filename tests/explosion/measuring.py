@@ -8,7 +8,7 @@ import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from pathlib import Path
 from typing import Final, NamedTuple
 
@@ -78,3 +78,17 @@ def measured(
         timer.cancel()
     code, seconds, kilobytes = json.loads(took) if took else (-signal.SIGKILL, timeout, 0)
     return Taken(code, seconds, kilobytes >> 10, errors.decode("utf-8", "replace"))
+
+
+def assert_fits(
+    arguments: Sequence[str | Path],
+    timeout: int = 120,
+    *,
+    codes: Container[int] = (0,),
+    megabytes: int = MEMORY_MB,
+) -> Taken:
+    """Measure a command, which has to end well and to take little memory."""
+    taken = measured(arguments, timeout)
+    assert taken.code in codes, taken.errors
+    assert taken.megabytes < megabytes
+    return taken

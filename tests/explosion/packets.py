@@ -13,28 +13,20 @@ from kafkascope.captures.formats.pcapng import COMMENT, INTERFACE
 from kafkascope.captures.formats.remarks import OURS
 from kafkascope.captures.formats.write import PcapngWriter
 from kafkascope.captures.model import Endpoint
-from tests.explosion.turns import TIME, produce
+from tests.explosion.turns import BROKER, TIME, Turn, exchange, host, produce, write_packets
+from tests.kit.captures import block
 from tests.kit.wire import request, response
 
 CLIENT: Final = Endpoint("10.0.0.4", 40_000)
-BROKER: Final = Endpoint("10.255.0.2", 9092)
+ASKED: Final[list[Turn]] = exchange("ApiVersions", 0, {}, {})
 ETHERNET: Final = bytes.fromhex("020000000002020000000001")
 ICMP, UDP = 1, 17
 NAMES: Final = 4
 """Type of pcapng's name resolution block."""
 
 
-def write_packets(path: Path, packets: Iterable[bytes], apart_ns: int = 1_000) -> None:
-    """A pcapng with these packets, a microsecond apart."""
-    with path.open("wb") as file:
-        writer = PcapngWriter(file)
-        writer.interface("made")
-        for number, packet in enumerate(packets):
-            writer.packet(packet, TIME + number * apart_ns)
-
-
 def write_slowly(path: Path, packets: Iterable[bytes]) -> None:
-    """The same, ten seconds apart."""
+    """A pcapng with these packets, ten seconds apart."""
     write_packets(path, packets, 10_000_000_000)
 
 
@@ -44,26 +36,22 @@ def write_blocks(path: Path, blocks: Iterable[tuple[int, bytes]]) -> None:
         writer = PcapngWriter(file)
         writer.interface("made", comment=OURS + "made")
         for kind, body in blocks:
-            body += bytes(-len(body) & 3)
-            size = struct.pack("<I", len(body) + 12)
-            file.write(struct.pack("<I", kind) + size + body + size)
+            file.write(block("<", kind, body))
         for number, packet in enumerate(_exchange()):
             writer.packet(packet, TIME + number * 1_000)
 
 
-def _host(number: int, network: int = 10) -> str:
-    return f"{network}.{number >> 16 & 127}.{number >> 8 & 255}.{number & 255}"
-
-
 def _composer(number: int = 0) -> Composer:
-    return Composer(Endpoint(_host(number), 40_000), BROKER)
+    return Composer(Endpoint(host(number), 40_000), BROKER)
 
 
 def _exchange(number: int = 0) -> list[bytes]:
     """A connection with one exchange."""
-    composer = _composer(number)
-    asked, told = request("ApiVersions", 0, 1), response("ApiVersions", 0, 1)
-    return composer.open() + composer.send(0, asked) + composer.send(1, told)
+    return _exchanged(_composer(number))
+
+
+def _exchanged(composer: Composer) -> list[bytes]:
+    return composer.open() + [each for turn in ASKED for each in composer.send(*turn)]
 
 
 # --- segments of one connection
@@ -103,7 +91,17 @@ def overlaps(n: int) -> Iterator[bytes]:
 
 def descending(n: int) -> Iterator[bytes]:
     """The last segment first, with holes between them all; the first one never comes."""
-    composer = _composer()
+    return _descending(n, 0)
+
+
+def descending_on_many(n: int) -> Iterator[bytes]:
+    """The same, 100,000 segments on each connection."""
+    for begin in range(0, n, 100_000):
+        yield from _descending(min(100_000, n - begin), begin)
+
+
+def _descending(n: int, number: int) -> Iterator[bytes]:
+    composer = _composer(number)
     yield from composer.open()
     start = composer.next[0]
     for at in range(n, 0, -1):
@@ -111,31 +109,15 @@ def descending(n: int) -> Iterator[bytes]:
         yield composer.packet(0, 0x18, b"0123456789")
 
 
-def descending_on_many(n: int) -> Iterator[bytes]:
-    """The same, 100,000 segments on each connection."""
-    for begin in range(0, n, 100_000):
-        composer = _composer(begin)
-        yield from composer.open()
-        start = composer.next[0]
-        for at in range(min(100_000, n - begin), 0, -1):
-            composer.next[0] = start + 20 * at
-            yield composer.packet(0, 0x18, b"0123456789")
-
-
 # --- connections
 
 
 def brokers(n: int) -> Iterator[bytes]:
     """Connections of one exchange, closed, each to a broker of its own."""
-    asked, told = request("ApiVersions", 0, 1), response("ApiVersions", 0, 1)
     for number in range(n):
-        host = f"10.{number >> 16 & 127}.{number >> 8 & 255}.{number & 255}"
         client = Endpoint("10.255.0.4", 1_024 + number % 60_000)
-        composer = Composer(client, Endpoint(host, BROKER.port))
-        yield from composer.open()
-        yield from composer.send(0, asked)
-        yield from composer.send(1, told)
-        yield from composer.close(0)
+        composer = Composer(client, Endpoint(host(number), BROKER.port))
+        yield from _exchanged(composer) + composer.close(0)
 
 
 def hellos(n: int) -> Iterator[bytes]:
@@ -204,13 +186,11 @@ def scan(n: int) -> Iterator[bytes]:
 
 def _outage(client: int, broker: Endpoint) -> Iterator[bytes]:
     """A connection that the broker closes, and two that it refuses."""
-    host = _host(client)
-    asked, told = request("ApiVersions", 0, 1), response("ApiVersions", 0, 1)
-    worked = Composer(Endpoint(host, 40_000), broker)
-    yield from worked.open() + worked.send(0, asked) + worked.send(1, told)
+    worked = Composer(Endpoint(host(client), 40_000), broker)
+    yield from _exchanged(worked)
     yield worked.packet(1, 0x14)
     for port in (40_001, 40_002):
-        refused = Composer(Endpoint(host, port), broker)
+        refused = Composer(Endpoint(host(client), port), broker)
         yield refused.packet(0, 0x02)
         yield refused.packet(1, 0x14)
 
@@ -224,7 +204,7 @@ def outages(n: int) -> Iterator[bytes]:
 def outages_of_many(n: int) -> Iterator[bytes]:
     """Brokers that go, each once."""
     for number in range(n):
-        yield from _outage(number, Endpoint(_host(number, 11), 9092))
+        yield from _outage(number, Endpoint(host(number, 11), 9092))
 
 
 def tunnels(n: int) -> Iterator[bytes]:

@@ -13,8 +13,8 @@ from kafkascope.dissectors.records.writer import (
     encode_message_set,
     varint,
 )
-from tests.explosion.turns import Turn, batch_of, fetch, produce, record
-from tests.kit.wire import request, response
+from tests.explosion.turns import Turn, batch_of, exchange, fetch, produce, record
+from tests.kit.wire import partition
 
 
 def headers(n: int) -> list[Turn]:
@@ -44,13 +44,8 @@ def old_messages(n: int) -> list[Turn]:
 
 def nested_sets(n: int) -> list[Turn]:
     """A compressed set within one, whose inner sets are many."""
-    inner = encode_message(
-        1,
-        Record(
-            0, 1, None, compress(1, encode_message_set(1, [Record(0, 1, None, b"", ())] * 10)), ()
-        ),
-        1,
-    )
+    set_ = encode_message_set(1, [Record(0, 1, None, b"", ())] * 10)
+    inner = encode_message(1, Record(0, 1, None, compress(1, set_), ()), 1)
     return produce(1, encode_message(1, Record(n, 1, None, compress(1, inner * n), ()), 1))
 
 
@@ -116,26 +111,23 @@ def aborted(n: int) -> list[Turn]:
         at = 2 * index
         batch = encode_batch([Record(at, 1, b"k", b"v", ())], attributes=0x10, **who)
         marker = encode_batch([Record(at + 1, 1, key, value, ())], attributes=0x30, **who)
-        place = {"current_leader_epoch": -1, "fetch_offset": at, "log_start_offset": -1}
-        wanted = place | {"partition": 0, "partition_max_bytes": 100}
-        part = {"partition_index": 0, "error_code": 0, "high_watermark": at + 2}
-        part |= {"last_stable_offset": at + 2, "log_start_offset": 0, "preferred_read_replica": -1}
-        told = part | {"aborted_transactions": [{"producer_id": index, "first_offset": at}]}
-        asked = {"session_id": 0, "session_epoch": -1, "isolation_level": 1}
-        topics = [{"topic": "t", "partitions": [wanted]}]
-        turns.append((0, request("Fetch", 11, index, topics=topics, **asked)))
-        responses = [{"topic": "t", "partitions": [told | {"records": batch + marker}]}]
-        turns.append((1, response("Fetch", 11, index, responses=responses)))
+        wanted = {"fetch_offset": at, "partition_max_bytes": 100}
+        part = partition(0, batch + marker, high_watermark=at + 2, last_stable_offset=at + 2)
+        part |= {"aborted_transactions": [{"producer_id": index, "first_offset": at}]}
+        turns += exchange(
+            *("Fetch", 11),
+            {"isolation_level": 1, "topics": [{"topic": "t", "partitions": [wanted]}]},
+            {"responses": [{"topic": "t", "partitions": [part]}]},
+            index,
+        )
     return turns
 
 
 def aborted_at_once(n: int) -> list[Turn]:
     """One Fetch whose response lists many transactions as aborted."""
-    part = {"partition_index": 0, "error_code": 0, "high_watermark": 1, "records": None}
-    part |= {"last_stable_offset": 1, "log_start_offset": 0, "preferred_read_replica": -1}
     listed = [{"producer_id": n - index, "first_offset": index} for index in range(n)]
-    topics = [{"topic": "t", "partitions": [part | {"aborted_transactions": listed}]}]
-    return [(0, request("Fetch", 11, 1)), (1, response("Fetch", 11, 1, responses=topics))]
+    topics = [{"topic": "t", "partitions": [partition(aborted_transactions=listed)]}]
+    return exchange("Fetch", 11, {}, {"responses": topics})
 
 
 def scram_records(n: int) -> list[Turn]:

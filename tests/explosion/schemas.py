@@ -6,16 +6,16 @@ import gzip
 import json
 import struct
 from collections.abc import Callable, Iterator
+from itertools import chain, count
 from pathlib import Path
 from typing import Any
 
 from kafkascope.captures.build import Composer
-from kafkascope.captures.formats.write import PcapngWriter
 from kafkascope.captures.limits import LIMITS
 from kafkascope.captures.model import Endpoint
 from kafkascope.dissectors.records.records import Record
 from kafkascope.dissectors.records.writer import encode_batch
-from tests.explosion.turns import TIME, Turn, fetch, produce, uvarint
+from tests.explosion.turns import Turn, fetch, produce, uvarint, write_packets
 
 REGISTRY = 8081
 
@@ -23,24 +23,17 @@ REGISTRY = 8081
 def write_http(path: Path, conversations: Iterator[list[Turn]]) -> None:
     """A pcapng with connections to registries, each with one of its own; those that begin with an
     empty turn go to a broker."""
-    with path.open("wb") as file:
-        writer = PcapngWriter(file)
-        writer.interface("made")
-        time = TIME
-        for number, turns in enumerate(conversations):
-            kafka = turns[0] == (0, b"")
-            server = f"10.{64 + (number >> 16)}.{number >> 8 & 255}.{number & 255}"
-            composer = Composer(
-                Endpoint("10.0.0.1", 1024 + number % 60_000),
-                Endpoint(server, 9092 if kafka else REGISTRY),
-                mss=LIMITS.mss_bytes,
-            )
-            packets = composer.open()
-            for direction, said in turns:
-                packets += composer.send(direction, said) if said else []
-            for packet in packets:
-                time += 1_000
-                writer.packet(packet, time)
+    write_packets(path, chain.from_iterable(map(_packets, count(), conversations)))
+
+
+def _packets(number: int, turns: list[Turn]) -> Iterator[bytes]:
+    server = f"10.{64 + (number >> 16)}.{number >> 8 & 255}.{number & 255}"
+    port = 9092 if turns[0] == (0, b"") else REGISTRY
+    client = Endpoint("10.0.0.1", 1024 + number % 60_000)
+    composer = Composer(client, Endpoint(server, port), mss=LIMITS.mss_bytes)
+    yield from composer.open()
+    for direction, said in turns:
+        yield from composer.send(direction, said) if said else ()
 
 
 # --- records
@@ -79,6 +72,17 @@ def written(number: int, data: bytes, count: int) -> list[Turn]:
     return produce(2, encode_batch([Record(0, 1, None, value(number, data), ())] * count, codec=4))
 
 
+def each_written(numbers: range, data: bytes, again: int = 1, topic: str = "t") -> list[Turn]:
+    """A record of each schema with a value."""
+    records = [Record(each, 1, None, value(each, data), ()) for each in numbers] * again
+    return produce(2, encode_batch(records, codec=4), topic=topic)
+
+
+def one(text: object, **more: object) -> list[Turn]:
+    """A journal with one schema."""
+    return journal(iter([schema(1, text, **more)]))
+
+
 def record_of(name: str, *fields: object) -> dict[str, Any]:
     return {"type": "record", "name": name, "fields": list(fields)}
 
@@ -112,8 +116,7 @@ def proto_subjects(n: int) -> list[Turn]:
 
 def _subjects(n: int, kind: str, text: Callable[[int], str], data: bytes) -> list[Turn]:
     made = journal(schema(each, text(each), schemaType=kind) for each in range(n))
-    records = [Record(each, 1, None, value(each, data), ()) for each in range(n)]
-    return made + produce(2, encode_batch(records, codec=4))
+    return made + each_written(range(n), data)
 
 
 def texts_of_one_id(n: int) -> list[Turn]:
@@ -144,20 +147,19 @@ def refused_schemas(n: int) -> list[Turn]:
     """Schemas that cannot be used, and values of each in turn."""
     bad = record_of("R", *(field(f"f{each}", "int") for each in range(200)), field("a", "other"))
     made = journal(schema(each, bad | {"name": f"R{each}"}) for each in range(n))
-    records = [Record(each, 1, None, value(each, b"\2"), ()) for each in range(n)] * 5
-    return made + produce(2, encode_batch(records, codec=4))
+    return made + each_written(range(n), b"\2", again=5)
 
 
 def many_fields(n: int) -> list[Turn]:
     """A record of records with very many fields in all."""
     inner = record_of("I", *(field(f"f{each}", "int") for each in range(100)))
     fields = [field("g0", inner), *(field(f"g{each}", "I") for each in range(1, n // 100))]
-    return journal(iter([schema(1, record_of("R", *fields))])) + written(1, b"\2" * n, 1)
+    return one(record_of("R", *fields)) + written(1, b"\2" * n, 1)
 
 
 def items(n: int) -> list[Turn]:
     """An array of very many items."""
-    said = journal(iter([schema(1, {"type": "array", "items": "int"})]))
+    said = one({"type": "array", "items": "int"})
     count = uvarint(2 * n)
     return said + written(1, count + b"\2" * n + b"\0", 1)
 
@@ -165,15 +167,13 @@ def items(n: int) -> list[Turn]:
 def records_of_items(n: int) -> list[Turn]:
     """An array of very many records with a field that takes no byte."""
     item = record_of("I", field("a", "int"), field("b", "null"))
-    said = journal(iter([schema(1, {"type": "array", "items": item})]))
-    return said + written(1, uvarint(2 * n) + b"\2" * n + b"\0", 1)
+    return one({"type": "array", "items": item}) + written(1, uvarint(2 * n) + b"\2" * n + b"\0", 1)
 
 
 def large_union(n: int) -> list[Turn]:
     """A union of very many records."""
     branches = [record_of(f"R{each}", field("a", "int")) for each in range(n)]
-    said = journal(iter([schema(1, record_of("U", field("u", branches)))]))
-    return said + written(1, uvarint(2 * (n - 1)) + b"\2", n)
+    return one(record_of("U", field("u", branches))) + written(1, uvarint(2 * (n - 1)) + b"\2", n)
 
 
 def versions(n: int) -> list[Turn]:
@@ -182,8 +182,7 @@ def versions(n: int) -> list[Turn]:
         schema(each, record_of("R", field(f"f{each}", "int")), subject="s-value", version=each)
         for each in range(1, n)
     )
-    records = [Record(each, 1, None, value(each, b"\2"), ()) for each in range(1, n)]
-    return made + produce(2, encode_batch(records, codec=4), topic="s")
+    return made + each_written(range(1, n), b"\2", topic="s")
 
 
 def references(n: int) -> list[Turn]:
@@ -195,36 +194,31 @@ def references(n: int) -> list[Turn]:
         schema(each, record_of(f"R{each}", field("a", ["null", "L"])), references=refers)
         for each in range(n)
     ]
-    records = [Record(each, 1, None, value(each, b"\0"), ()) for each in range(n)]
-    return journal(iter(about)) + produce(2, encode_batch(records, codec=4))
+    return journal(iter(about)) + each_written(range(n), b"\0")
 
 
 def proto_fields(n: int) -> list[Turn]:
     """A Protobuf message with very many items, and as many that nobody knows."""
     text = 'syntax = "proto3"; message M { repeated int32 a = 1; repeated M m = 2; }'
-    said = journal(iter([schema(1, text, schemaType="PROTOBUF")]))
-    return said + written(1, b"\0" + b"\x12\0" * n + b"\x18\1" * n, 1)
+    return one(text, schemaType="PROTOBUF") + written(1, b"\0" + b"\x12\0" * n + b"\x18\1" * n, 1)
 
 
 def proto_messages(n: int) -> list[Turn]:
     """A Protobuf file with very many messages."""
     body = "".join(f"message M{each} {{ optional int32 a = 1; }}\n" for each in range(n))
-    said = journal(iter([schema(1, f'syntax = "proto2";\n{body}', schemaType="PROTOBUF")]))
-    return said + written(1, b"\0\x08\1", n)
+    return one(f'syntax = "proto2";\n{body}', schemaType="PROTOBUF") + written(1, b"\0\x08\1", n)
 
 
 def json_values(n: int) -> list[Turn]:
     """A JSON value of very many items, by a schema."""
     text = {"type": "array", "items": {"type": "integer"}}
-    said = journal(iter([schema(1, text, schemaType="JSON")]))
-    return said + written(1, b"[" + b"1," * n + b"1]", 1)
+    return one(text, schemaType="JSON") + written(1, b"[" + b"1," * n + b"1]", 1)
 
 
 def json_schemas(n: int) -> list[Turn]:
     """A JSON Schema with very many properties, and values with each."""
     text = {"type": "object", "properties": {f"p{each}": {"type": "string"} for each in range(n)}}
-    said = journal(iter([schema(1, text, schemaType="JSON")]))
-    return said + written(1, _json({f"p{each}": 1 for each in range(n)}), 2)
+    return one(text, schemaType="JSON") + written(1, _json({f"p{each}": 1 for each in range(n)}), 2)
 
 
 # --- HTTP

@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from tests.explosion.floods import DATA, RST_ACK, SERVER, SYN, client, packet, written
-from tests.explosion.measuring import MEMORY_MB, measured
+from tests.explosion.measuring import MEMORY_MB, assert_fits
 
 pytestmark = [pytest.mark.soak, pytest.mark.timeout(3600)]
 
@@ -52,9 +52,7 @@ def test_connections_without_bytes(
     flood: Callable[[int], Iterator[bytes]], command: str, tmp_path: Path
 ) -> None:
     path = written(tmp_path / "in.pcap", flood(400_000))
-    taken = measured([*command.split(), path], timeout=900)
-    assert taken.code in (0, 1), taken.errors
-    assert taken.megabytes < MEMORY_MB * 3 // 5
+    assert_fits([*command.split(), path], timeout=900, codes=(0, 1), megabytes=MEMORY_MB * 3 // 5)
 
 
 @pytest.mark.parametrize("flood", [syns, refused])
@@ -62,9 +60,7 @@ def test_tables_of_connections_without_bytes(
     flood: Callable[[int], Iterator[bytes]], tmp_path: Path
 ) -> None:
     path, out = written(tmp_path / "in.pcap", flood(400_000)), tmp_path / "out"
-    taken = measured(["spark", path, "-o", out, "--engine", "plain"], timeout=900)
-    assert taken.code == 0, taken.errors
-    assert taken.megabytes < MEMORY_MB
+    assert_fits(["spark", path, "-o", out, "--engine", "plain"], timeout=900)
     files = (out / "connections").rglob("*.parquet")
     assert sum(pq.read_metadata(each).num_rows for each in files) == 400_000
 
@@ -72,15 +68,11 @@ def test_tables_of_connections_without_bytes(
 @pytest.mark.parametrize("command", ["ls", "check"])
 def test_connections_of_which_nobody_knows_what_they_speak(command: str, tmp_path: Path) -> None:
     path = written(tmp_path / "in.pcap", undecided(800))
-    taken = measured([command, path], timeout=900)
-    assert taken.code in (0, 1), taken.errors
-    assert taken.megabytes < MEMORY_MB
+    taken = assert_fits([command, path], timeout=900, codes=(0, 1))
     assert "evicted before protocol detection" in taken.errors
 
 
 @pytest.mark.parametrize("command", ["ls", "check"])
 def test_frames_that_are_not_whole(command: str, tmp_path: Path) -> None:
     path = written(tmp_path / "in.pcap", half_sent(12))
-    taken = measured([command, path], timeout=900)
-    assert taken.code in (0, 1), taken.errors
-    assert taken.megabytes < MEMORY_MB
+    assert_fits([command, path], timeout=900, codes=(0, 1))

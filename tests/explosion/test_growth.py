@@ -207,7 +207,7 @@ def started(command: str) -> float:
         return START_S
     with TemporaryDirectory() as folder:
         path = Path(folder, "one")
-        write_capture(path, iter([exchange("Metadata", 1, {"topics": None}, {})]))
+        write_capture(path, [exchange("Metadata", 1, {"topics": None}, {})])
         took = measured([command, path], program="tests.explosion.using")
     assert not took.code, took.errors
     return took.seconds

@@ -7,10 +7,12 @@ import json
 import zlib
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from kafkascope.schemas import known
+from kafkascope.schemas.avro import text as avro_text
 from kafkascope.schemas.decoding import Payloads
 from kafkascope.schemas.json import codec as json_schema
 from kafkascope.schemas.known import IncomingSchemas, KnownSchemas
@@ -18,7 +20,7 @@ from kafkascope.schemas.limits import LIMITS, Limits
 from kafkascope.schemas.model import PayloadError, Reference, Schema, SchemaKey
 from kafkascope.schemas.observed import ObservedSchemas
 from kafkascope.schemas.parts import SchemaObservation
-from tests.explosion.measuring import MEMORY_MB, measured
+from tests.explosion.measuring import assert_fits
 from tests.explosion.schemas import (
     http_list,
     journal,
@@ -34,7 +36,6 @@ from tests.explosion.schemas import (
 from tests.explosion.turns import Turn, write_capture
 from tests.kit.run import run
 
-ONE = SchemaKey("id", 1)
 LEFT_OUT = f"id 1 has more than {LIMITS.texts_of_entry} schemas; the later ones are left out"
 
 
@@ -42,12 +43,27 @@ def enum(number: int) -> str:
     return json.dumps({"type": "enum", "name": f"E{number}", "symbols": ["A"]})
 
 
+def key(number: int) -> SchemaKey:
+    return SchemaKey("id", number)
+
+
+def avro(number: int) -> Schema:
+    return Schema("avro", enum(number), (key(number),))
+
+
+def add(
+    told: ObservedSchemas, number: int, text: str = "", host: str = "here", **more: Any
+) -> None:
+    """A host tells of a schema."""
+    told.add(host, host, SchemaObservation((key(number),), text, **more))
+
+
 @pytest.mark.timeout(60)
 def test_one_id_has_some_schemas_and_a_sentence() -> None:
     # Each text was compared with all others: 3,000 took half a minute.
     told = ObservedSchemas("capture")
     for number in range(20_000):
-        told.add("here", "here", SchemaObservation((ONE,), enum(number)))
+        add(told, 1, enum(number))
     assert [each.text for each in told.schemas()] == [enum(n) for n in range(LIMITS.texts_of_entry)]
     assert told.problems == [LEFT_OUT]
 
@@ -56,7 +72,7 @@ def test_one_id_has_some_schemas_and_a_sentence() -> None:
 def test_one_id_of_very_many_registries_has_some_schemas() -> None:
     told = ObservedSchemas("capture")
     for number in range(20_000):
-        told.add(f"host{number}", f"host{number}", SchemaObservation((ONE,), enum(number)))
+        add(told, 1, enum(number), f"host{number}")
     assert len(told.schemas()) == LIMITS.texts_of_entry
     assert told.problems == [LEFT_OUT]
 
@@ -65,7 +81,7 @@ def test_one_id_of_very_many_registries_has_some_schemas() -> None:
 def test_one_schema_of_very_many_registries_names_some_of_them() -> None:
     told = ObservedSchemas("capture")
     for number in range(20_000):
-        told.add(f"host{number}", f"host{number}", SchemaObservation((ONE,), '"int"'))
+        add(told, 1, '"int"', f"host{number}")
     (found,) = told.schemas()
     assert found.origin.endswith("host8, host9 and 19,990 more")
 
@@ -75,9 +91,8 @@ def test_schemas_that_turn_out_to_be_one_are_not_moved_again_and_again() -> None
     # 10,000 took twenty seconds.
     told = ObservedSchemas("capture")
     for number in range(1, 40_000):
-        key = SchemaKey("id", number)
-        told.add("here", "here", SchemaObservation((key,), '"int"'))
-        told.add("here", "here", SchemaObservation((key,), '"int"', subjects=(("s", 1),)))
+        add(told, number, '"int"')
+        add(told, number, '"int"', subjects=(("s", 1),))
     (found,) = told.schemas()
     assert len(found.keys) == LIMITS.names_of_entry
     assert "subjects or other ids" in told.problems[0]
@@ -87,9 +102,7 @@ def test_names_count_as_memory() -> None:
     told = ObservedSchemas("capture", Limits(gathered_bytes=100_000))
     for number in range(100):
         names = tuple(Reference(f"{number}-{each}" + "x" * 4000) for each in range(10))
-        told.add(
-            "here", "here", SchemaObservation((SchemaKey("id", number),), '"int"', references=names)
-        )
+        add(told, number, '"int"', references=names)
     assert 1 < len(told.schemas()) < 10
     assert told.problems == ["here: too many schemas; the later ones are left out"]
 
@@ -97,23 +110,19 @@ def test_names_count_as_memory() -> None:
 def test_wide_characters_count_as_what_they_take() -> None:
     told = ObservedSchemas("capture", Limits(gathered_bytes=100_000))
     for number in range(40):
-        told.add(
-            "here",
-            "here",
-            SchemaObservation((SchemaKey("id", number),), enum(number) + " " * 5000 + "\U0001f600"),
-        )
+        add(told, number, enum(number) + " " * 5000 + "\U0001f600")
     assert len(told._entries) < 6
 
 
 def test_news_are_what_changed() -> None:
     told = ObservedSchemas("capture")
     for number in range(5):
-        told.add("here", "here", SchemaObservation((SchemaKey("id", number),), enum(number)))
+        add(told, number, enum(number))
     assert len(told.since(0)) == 5
     before = told.changes
-    told.add("here", "here", SchemaObservation((SchemaKey("id", 3),), enum(3)))
+    add(told, 3, enum(3))
     assert (told.since(before), told.changes) == ([], before)
-    told.add("here", "here", SchemaObservation((SchemaKey("id", 3),), subjects=(("s", 1),)))
+    add(told, 3, subjects=(("s", 1),))
     (found,) = told.since(before)
     assert (found.text, found.subjects) == (enum(3), (("s", 1),))
     assert len(told.schemas()) == 5
@@ -124,7 +133,7 @@ def test_what_comes_again_and_again_is_kept_once() -> None:
     told, seen = IncomingSchemas(), ObservedSchemas("capture")
     for number in range(300):
         before = seen.changes
-        seen.add("here", "here", SchemaObservation((ONE,), '"int"', subjects=((f"s{number}", 1),)))
+        add(seen, 1, '"int"', subjects=((f"s{number}", 1),))
         told.take(seen.since(before))
     assert told.changes == 300
     (found,) = told.since(0)
@@ -135,7 +144,7 @@ def test_what_comes_again_and_again_is_kept_once() -> None:
 def test_a_schema_that_is_refused_keeps_nothing_of_its_text() -> None:
     # The error held what was read: 12,000 took a gigabyte, and more with each value.
     schemas = KnownSchemas()
-    bad = Schema("avro", '{"type": "record"}', (ONE,))
+    bad = Schema("avro", '{"type": "record"}', (key(1),))
     errors = []
     for _ in range(3):
         with pytest.raises(PayloadError) as raised:
@@ -159,7 +168,7 @@ def refusal(schemas: KnownSchemas, schema: Schema) -> str:
 def test_schemas_are_compiled_until_that_takes_too_long() -> None:
     told: list[str] = []
     schemas = KnownSchemas(report=told.append, limits=Limits(compiling_chars=1000))
-    made = [Schema("avro", enum(number), (SchemaKey("id", number),)) for number in range(100)]
+    made = list(map(avro, range(100)))
     said = [refusal(schemas, each) for each in made]
     assert 10 < said.count("") < 30
     assert said[-1].startswith("not read: more than")
@@ -168,7 +177,7 @@ def test_schemas_are_compiled_until_that_takes_too_long() -> None:
 
 def test_schemas_that_are_ready_make_room() -> None:
     # 300 that refer to a large one took 400 MB.
-    made = [Schema("avro", enum(number), (SchemaKey("id", number),)) for number in range(1, 101)]
+    made = list(map(avro, range(1, 101)))
     schemas = KnownSchemas(made, limits=Limits(compiled_chars=1000))
     payloads = Payloads(schemas)
     for number in range(1, 101):
@@ -186,7 +195,7 @@ def test_small_schemas_that_are_let_go_are_collected(monkeypatch: pytest.MonkeyP
     monkeypatch.setattr(known.gc, "collect", lambda: collected.append(1) or 0)
     schemas = KnownSchemas(limits=Limits(compiled=10))
     for number in range(30_000):
-        schemas.compiled(Schema("avro", enum(number), (SchemaKey("id", number),)))
+        schemas.compiled(avro(number))
     assert 0 < len(collected) < 4
 
 
@@ -216,45 +225,41 @@ def test_a_schema_inside_that_says_its_draft_is_bounded_as_well(draft: str) -> N
 
 def test_schemas_of_an_id_that_a_folder_has_without_end_are_limited() -> None:
     told: list[str] = []
-    made = [Schema("avro", enum(number), (ONE,)) for number in range(2_000)]
+    made = [Schema("avro", enum(number), (key(1),)) for number in range(2_000)]
     schemas = KnownSchemas(made, report=told.append)
-    assert len(schemas.find(ONE)) == LIMITS.schemas_of_key
+    assert len(schemas.find(key(1))) == LIMITS.schemas_of_key
     assert told == [
         f"id 1 has more than {LIMITS.schemas_of_key} schemas; the later ones are left out"
     ]
 
 
 def test_names_are_looked_up_in_new_schemas_only(monkeypatch: pytest.MonkeyPatch) -> None:
-    from kafkascope.schemas.avro import text as avro
-
     read: list[str] = []
-    defined = avro.defined_names
-    monkeypatch.setattr(avro, "defined_names", lambda text: read.append(text) or defined(text))
+    defined = avro_text.defined_names
+    monkeypatch.setattr(avro_text, "defined_names", lambda text: read.append(text) or defined(text))
     schemas = KnownSchemas()
     for number in range(50):
-        key = SchemaKey("id", number)
         uses = {"type": "array", "items": f"E{number}"}
-        schemas.add(Schema("avro", enum(number), (key,)))
-        schemas.add(Schema("avro", json.dumps(uses), (SchemaKey("id", 1000 + number),)))
-        schemas.compiled(schemas.find(SchemaKey("id", 1000 + number))[0])
+        schemas.add(avro(number))
+        schemas.add(Schema("avro", json.dumps(uses), (key(1000 + number),)))
+        schemas.compiled(schemas.find(key(1000 + number))[0])
     assert len(read) == 100
 
 
 def test_of_two_schemas_that_define_a_name_the_one_with_the_lower_id_is_meant() -> None:
-    first = json.dumps({"type": "enum", "name": "E", "symbols": ["A"]})
-    other = json.dumps({"type": "enum", "name": "E", "symbols": ["B"]})
-    user = Schema("avro", json.dumps({"type": "array", "items": "E"}), (SchemaKey("id", 9),))
-    for order in ((first, other), (other, first)):
-        ids = {first: 1, other: 2}
-        made = [Schema("avro", text, (SchemaKey("id", ids[text]),)) for text in order]
+    user = Schema("avro", json.dumps({"type": "array", "items": "E"}), (key(9),))
+    for order in (((1, "A"), (2, "B")), ((2, "B"), (1, "A"))):
+        made = [
+            Schema("avro", json.dumps({"type": "enum", "name": "E", "symbols": [each]}), (key(n),))
+            for n, each in order
+        ]
         codec = KnownSchemas([*made, user]).compiled(user).codec()
         assert codec.decode(b"\x02\x00\x00") == ["A"]
 
 
 def test_a_command_says_what_it_leaves_out(tmp_path: Path) -> None:
-    path = tmp_path / "a.pcapng"
     said = journal(schema(1, enum(each), subject=f"s{each}") for each in range(40))
-    write_capture(path, iter([said + written(1, b"\0", 3)]))
+    path = write_capture(tmp_path / "a.pcapng", [said + written(1, b"\0", 3)])
     for command in ("records", "schemas"):
         result = run(command, path)
         assert result.exit_code == 0, result.output
@@ -262,8 +267,7 @@ def test_a_command_says_what_it_leaves_out(tmp_path: Path) -> None:
 
 
 def test_very_many_schemas_are_all_used(tmp_path: Path) -> None:
-    path = tmp_path / "a.pcapng"
-    write_capture(path, iter([subjects(300)]))
+    path = write_capture(tmp_path / "a.pcapng", [subjects(300)])
     result = run("schemas", path, "--json")
     assert len(result.output.splitlines()) == 300
 
@@ -280,7 +284,7 @@ def test_a_payload_that_could_become_too_much_is_not_decoded(format: str) -> Non
     # A kilobyte of zstd took more than a gigabyte.
     text, small = LARGE[format]
     spelled = text if isinstance(text, str) else json.dumps(text)
-    payloads = Payloads(KnownSchemas([Schema(format, spelled, (ONE,))]))  # type: ignore[arg-type]
+    payloads = Payloads(KnownSchemas([Schema(format, spelled, (key(1),))]))  # type: ignore[arg-type]
     most = LIMITS.payload(format)
     for _ in range(2):
         decoded = payloads.decode("t", "value", value(1, small), ())
@@ -299,11 +303,8 @@ def test_a_payload_that_could_become_too_much_is_not_decoded(format: str) -> Non
 def test_values_that_are_decoded_take_no_gigabyte(
     attack: Callable[[int], list[Turn]], count: int, tmp_path: Path
 ) -> None:
-    path = tmp_path / "a.pcapng"
-    write_capture(path, iter([attack(count)]))
-    taken = measured(["records", path, "--json"])
-    assert taken.code == 0, taken.errors
-    assert taken.megabytes < MEMORY_MB
+    path = write_capture(tmp_path / "a.pcapng", [attack(count)])
+    assert_fits(["records", path, "--json"])
 
 
 def test_json_of_too_many_values_is_left_out(tmp_path: Path) -> None:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
+from itertools import chain
 from pathlib import Path
 
 import pyarrow.parquet as pq
@@ -14,7 +16,7 @@ from kafkascope.dissectors.records.records import Record
 from kafkascope.dissectors.records.writer import encode_batch
 from tests.explosion.attacks import write_attack
 from tests.explosion.many import clients, growing_sessions
-from tests.explosion.measuring import MEMORY_MB, measured
+from tests.explosion.measuring import assert_fits
 from tests.explosion.records import fetched_records, large_record
 from tests.explosion.turns import fetch, write_capture
 from tests.kit.run import run
@@ -25,9 +27,7 @@ def test_records_that_are_too_many_for_a_column_are_left_out(tmp_path: Path) -> 
     # 1 KB of a capture took 1150 MB: a value of a column is held several times.
     path, out = tmp_path / "a.pcapng", tmp_path / "a.parquet"
     write_attack("fetched records", path, factor=2)
-    taken = measured(["export", path, "--full", "-o", out])
-    assert taken.code == 0, taken.errors
-    assert taken.megabytes < MEMORY_MB
+    assert_fits(["export", path, "--full", "-o", out])
     (body,) = pq.read_table(out, columns=["response_json"]).column(0).to_pylist()
     (part,) = json.loads(body)["responses"][0]["partitions"]
     assert "exceed 32 MB" in part["records"]["left_out"]
@@ -38,12 +38,9 @@ def test_records_that_are_too_many_for_a_column_are_left_out(tmp_path: Path) -> 
     "command", ["export -o OUT --full", "spark -o OUT --engine plain --full --records"]
 )
 def test_records_that_just_fit_a_column_take_little(command: str, tmp_path: Path) -> None:
-    path = tmp_path / "a.pcapng"
-    write_capture(path, iter([fetched_records(200_000)]))
+    path = write_capture(tmp_path / "a.pcapng", [fetched_records(200_000)])
     name, *options = command.replace("OUT", str(tmp_path / "out.parquet")).split()
-    taken = measured([name, path, *options])
-    assert taken.code == 0, taken.errors
-    assert taken.megabytes < MEMORY_MB
+    assert_fits([name, path, *options])
 
 
 def test_rows_with_large_bodies_are_written_before_they_are_many(
@@ -51,9 +48,8 @@ def test_rows_with_large_bodies_are_written_before_they_are_many(
 ) -> None:
     monkeypatch.setattr(buffers, "MOST_BYTES", 100_000)
     path, out = tmp_path / "a.pcapng", tmp_path / "a.parquet"
-    write_capture(path, iter([large_record(50_000)] * 10))
-    result = run("export", path, "--full", "-o", out)
-    assert result.exit_code == 0, result.output
+    write_capture(path, [large_record(50_000)] * 10)
+    run("export", path, "--full", "-o", out, codes=(0,))
     found = pq.ParquetFile(out)
     assert found.metadata.num_rows == 10
     assert found.metadata.num_row_groups >= 5
@@ -62,20 +58,9 @@ def test_rows_with_large_bodies_are_written_before_they_are_many(
 def test_records_of_one_exchange_become_columns_before_they_are_many(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    path = tmp_path / "a.pcapng"
-    write_capture(path, iter([fetched_records(5_000)]))
-    made = arrow.record_batch
-    sizes: list[int] = []
-
-    def noted(rows: list[tuple[object, ...]], schema: object) -> object:
-        sizes.append(len(rows))
-        return made(rows, schema)
-
-    monkeypatch.setattr(buffers, "record_batch", noted)
-    out = tmp_path / "out"
-    arguments = ["spark", str(path), "-o", str(out), "--engine", "plain", "--records"]
-    result = run(*arguments)
-    assert result.exit_code == 0, result.output
+    path = write_capture(tmp_path / "a.pcapng", [fetched_records(5_000)])
+    sizes, out = made_of(monkeypatch, len), tmp_path / "out"
+    tabled(path, out, "--records")
     assert 100 < max(sizes) <= collect.ROWS
     files = list((out / "records").rglob("*.parquet"))
     offsets = [n for each in files for n in pq.read_table(each).column("offset").to_pylist()]
@@ -83,27 +68,34 @@ def test_records_of_one_exchange_become_columns_before_they_are_many(
 
 
 def tabled(path: Path, out: Path, *options: str) -> None:
-    arguments = ["spark", str(path), "-o", str(out), "--engine", "plain", *options]
-    result = run(*arguments)
-    assert result.exit_code == 0, result.output
+    run("spark", path, "-o", out, "--engine", "plain", *options, codes=(0,))
+
+
+Rows = list[tuple[object, ...]]
+
+
+def made_of(monkeypatch: pytest.MonkeyPatch, size: Callable[[Rows], int]) -> list[int]:
+    """The size of the rows of each batch of columns, from now on."""
+    made, sizes = arrow.record_batch, list[int]()
+
+    def noted(rows: Rows, schema: object) -> object:
+        sizes.append(size(rows))
+        return made(rows, schema)
+
+    monkeypatch.setattr(buffers, "record_batch", noted)
+    return sizes
 
 
 def test_large_records_of_one_exchange_become_columns_before_they_are_many(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     # 20 records of 10 MB took 1600 MB.
-    path = tmp_path / "a.pcapng"
     value = encode_batch([Record(n, 1, None, b"x" * 50_000, ()) for n in range(10)])
-    write_capture(path, iter([fetch(1, *[value] * 10)]))
-    made = arrow.record_batch
-    sizes: list[int] = []
-
-    def noted(rows: list[tuple[object, ...]], schema: object) -> object:
-        sizes.append(sum(len(part) for row in rows for part in row if isinstance(part, str)))
-        return made(rows, schema)
-
+    path = write_capture(tmp_path / "a.pcapng", [fetch(1, *[value] * 10)])
     monkeypatch.setattr(buffers, "MOST_BYTES", 100_000)
-    monkeypatch.setattr(buffers, "record_batch", noted)
+    sizes = made_of(
+        monkeypatch, lambda rows: sum(len(each) for each in chain(*rows) if isinstance(each, str))
+    )
     tabled(path, tmp_path / "out", "--records")
     assert sum(sizes) > 5_000_000
     assert max(sizes) < 300_000
@@ -114,8 +106,7 @@ def test_row_groups_hold_no_more_bytes_than_a_writer_should(
 ) -> None:
     monkeypatch.setattr(buffers, "MOST_BYTES", 100_000)
     monkeypatch.setattr(plain, "GROUP_BYTES", 400_000)
-    path = tmp_path / "a.pcapng"
-    write_capture(path, iter([large_record(50_000)] * 40))
+    path = write_capture(tmp_path / "a.pcapng", [large_record(50_000)] * 40)
     tabled(path, tmp_path / "out", "--full")
     (file,) = (tmp_path / "out" / "exchanges").rglob("*.parquet")
     about = pq.ParquetFile(file)
@@ -131,7 +122,7 @@ def test_rows_with_long_lists_are_written_before_they_are_many(
     monkeypatch.setattr(buffers, "MOST_BYTES", 100_000)
     monkeypatch.setattr(plain, "GROUP_BYTES", 100_000)
     path, out = tmp_path / "a.pcapng", tmp_path / "a.parquet"
-    write_capture(path, iter([growing_sessions(300)]))
+    write_capture(path, [growing_sessions(300)])
     assert run("export", path, "-o", out).exit_code == 0
     tabled(path, tmp_path / "out")
     (file,) = (tmp_path / "out" / "exchanges").rglob("*.parquet")
@@ -144,8 +135,7 @@ def test_rows_with_long_lists_are_written_before_they_are_many(
 def test_cells_are_added_up_some_of_them_at_a_time(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    path = tmp_path / "a.pcapng"
-    write_capture(path, iter([clients(300), clients(200)]))
+    path = write_capture(tmp_path / "a.pcapng", [clients(300), clients(200)])
 
     def cells(out: Path) -> list[str]:
         tabled(path, out)

@@ -10,7 +10,7 @@ import pytest
 
 from tests.explosion import tls
 from tests.explosion.floods import written
-from tests.explosion.measuring import MEMORY_MB, measured
+from tests.explosion.measuring import assert_fits
 
 COUNT = 100_000
 LOGS = {"none": None, "of others": range(-COUNT // 4, 0), "all": range(COUNT)}
@@ -42,9 +42,7 @@ def test_connections_with_a_little_of_tls(
     arguments: list[str | Path] = [*command.split(), path, *logs[log]]
     if command in ("export --full", "report"):
         arguments += ["-o", tmp_path / ("out.jsonl" if "export" in command else "out.html")]
-    taken = measured(arguments, timeout=900)
-    assert taken.code in (0, 1), taken.errors
-    assert taken.megabytes < MEMORY_MB
+    assert_fits(arguments, timeout=900, codes=(0, 1))
 
 
 @pytest.mark.soak
@@ -56,6 +54,4 @@ def test_what_is_written_of_connections_with_a_little_of_tls(
 ) -> None:
     path, out = written(tmp_path / "in.pcap", flood(COUNT)), tmp_path / "out"
     arguments = command.replace("IN", str(path)).replace("OUT", str(out)).split()
-    taken = measured(arguments, timeout=900)
-    assert taken.code in (0, 1), taken.errors
-    assert taken.megabytes < MEMORY_MB
+    assert_fits(arguments, timeout=900, codes=(0, 1))

@@ -7,7 +7,7 @@ import struct
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain
 
-from tests.explosion.turns import Turn
+from tests.explosion.turns import Turn, at_once
 from tests.kit.wire import framed
 from tests.kit.zookeeper import ACL, PASSWORD, stat, text
 
@@ -39,7 +39,7 @@ def told(xid: int, zxid: int, body: bytes = b"", error: int = 0) -> bytes:
 
 def both(requests: Iterable[bytes], answers: Iterable[bytes]) -> list[Turn]:
     """A session in which all is asked at once, and then told."""
-    return [*session(SESSION), (0, b"".join(requests)), (1, b"".join(answers))]
+    return session(SESSION) + at_once(requests, answers)
 
 
 def created(path: str, data: bytes = b"", flags: int = 0) -> bytes:
@@ -49,20 +49,12 @@ def created(path: str, data: bytes = b"", flags: int = 0) -> bytes:
 
 def nodes(n: int) -> list[Turn]:
     """Very many nodes of one parent, each created."""
-    paths = [f"/a/n{each}" for each in range(n)]
-    return both(
-        (asked(each + 1, CREATE, created(path, flags=1)) for each, path in enumerate(paths)),
-        (told(each + 1, each + 1, text(path)) for each, path in enumerate(paths)),
-    )
+    return made([(f"/a/n{each}", b"") for each in range(n)])
 
 
 def deep(n: int) -> list[Turn]:
     """Nodes that are each the child of the one before, as far as a path may reach."""
-    paths = ["/a" * (1 + each % 250) + f"/n{each}" for each in range(n)]
-    return both(
-        (asked(each + 1, CREATE, created(path)) for each, path in enumerate(paths)),
-        (told(each + 1, each + 1, text(path)) for each, path in enumerate(paths)),
-    )
+    return made([("/a" * (1 + each % 250) + f"/n{each}", b"") for each in range(n)], flags=0)
 
 
 def deep_path(n: int) -> list[Turn]:
@@ -201,11 +193,11 @@ def states(n: int) -> list[Turn]:
     )
 
 
-def made(nodes: Sequence[tuple[str, bytes]]) -> list[Turn]:
+def made(nodes: Sequence[tuple[str, bytes]], flags: int = 1) -> list[Turn]:
     """A session that creates nodes (path, data); one that is there is refused."""
     first: dict[str, int] = {}
     return both(
-        (asked(at + 1, CREATE, created(path, data, 1)) for at, (path, data) in enumerate(nodes)),
+        (asked(at, CREATE, created(*each, flags)) for at, each in enumerate(nodes, 1)),
         (
             told(at + 1, at + 1, text(path))
             if first.setdefault(path, at) == at

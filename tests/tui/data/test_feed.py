@@ -29,7 +29,8 @@ from kafkascope.tui.data.pipes import SIZE
 from kafkascope.tui.data.store import Store
 from kafkascope.tui.limits import ScreenLimits
 from kafkascope.tui.settings.notes import Notes
-from tests.explosion.packets import BROKER, CLIENT, write_packets
+from tests.explosion.packets import CLIENT
+from tests.explosion.turns import BROKER, write_packets
 from tests.kit.wire import request, response
 from tests.matrix import mostly_slow
 

@@ -16,7 +16,8 @@ from kafkascope.tui.data.store import Store
 from kafkascope.tui.data.workspace import Workspace
 from kafkascope.tui.process.control import Control, ProxyWatch
 from kafkascope.tui.views.empty import empty
-from tests.explosion.packets import BROKER, CLIENT, write_packets
+from tests.explosion.packets import CLIENT
+from tests.explosion.turns import BROKER, write_packets
 from tests.tui.pilots import StillFeed, counted, idle, run, text_of
 
 CAPTURES = Path(__file__).parents[2] / "analyzer" / "captures"
