@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from kafkascope.analyzer.conversation.context import Context
@@ -143,6 +143,57 @@ class Wire:
 
     def broker(self, *data: bytes) -> Wire:
         return self._send(1 - self.client_direction, b"".join(data))
+
+    def exchange(
+        self,
+        api: str,
+        version: int,
+        number: int,
+        answer: Mapping[str, Any] | None = None,
+        /,
+        client: str | None = "app",
+        **asked: Any,
+    ) -> Wire:
+        """A request with these fields, and its response."""
+        self.client(request(api, version, number, client, **asked))
+        return self.broker(response(api, version, number, **(answer or {})))
+
+    def fetch(
+        self,
+        number: int,
+        offset: int = 0,
+        blob: bytes | None = None,
+        *,
+        topic: str = "orders",
+        version: int = 11,
+        client: str = "app",
+        asked: dict[str, Any] | None = None,
+        answer: dict[str, Any] | None = None,
+        **fields: Any,
+    ) -> Wire:
+        """A Fetch of one partition and its response, whose partition has these fields."""
+        part = {"partition": 0, "fetch_offset": offset, "partition_max_bytes": 1000}
+        topics = [{"topic": topic, "partitions": [part]}]
+        done = {"responses": [{"topic": topic, "partitions": [partition(0, blob, **fields)]}]}
+        done |= answer or {}
+        more = {"client": client, "topics": topics} | (asked or {})
+        return self.exchange("Fetch", version, number, done, **more)
+
+    def write(
+        self,
+        number: int,
+        blob: bytes | None = None,
+        topic: str = "t",
+        index: int = 0,
+        *,
+        client: str = "app",
+        **fields: Any,
+    ) -> Wire:
+        """A Produce to one partition and its response, whose partition has these fields."""
+        data = [{"name": topic, "partition_data": [{"index": index, "records": blob}]}]
+        done = [{"name": topic, "partition_responses": [{"index": index} | fields]}]
+        more = {"client": client, "acks": -1, "topic_data": data}
+        return self.exchange("Produce", 7, number, {"responses": done}, **more)
 
     def gap(self, side: str, size: int | None, reason: Any = "lost") -> Wire:
         direction = self.client_direction if side == "client" else 1 - self.client_direction

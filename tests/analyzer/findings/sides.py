@@ -44,6 +44,15 @@ def ask(wire: Wire, number: int, begin_ns: int, end_ns: int, **fields: Any) -> N
     at(wire, end_ns).broker(response("Metadata", 8, number, **fields))
 
 
+def commit(wire: Wire, number: int, offset: int) -> None:
+    """A commit of t-0 by a member of group g."""
+    row = {"partition_index": 0, "committed_offset": offset}
+    asked = {"group_id": "g", "member_id": "m", "generation_id_or_member_epoch": 1}
+    asked["topics"] = [{"name": "t", "partitions": [row]}]
+    done = [{"name": "t", "partitions": [{"partition_index": 0, "error_code": 0}]}]
+    wire.exchange("OffsetCommit", 8, number, {"topics": done}, **asked)
+
+
 def wire_of(number: int) -> Wire:
     """A connection of a port of its own."""
     wire = Wire(number=number)

@@ -5,29 +5,17 @@ from __future__ import annotations
 from tests.analyzer.findings.judging import found
 from tests.analyzer.findings.sides import Side, at, wire_of
 from tests.kit.batches import batch
-from tests.kit.wire import MS, SECOND, Wire, request, response
+from tests.kit.wire import MS, SECOND, Wire
 
 
 def writes(wire: Wire, topic: str, time_ns: int, number: int, who: str = "writer") -> None:
-    records = batch([(None, b"v")])
-    data = [{"name": topic, "partition_data": [{"index": 0, "records": records}]}]
-    at(wire, time_ns + MS).client(request("Produce", 7, number, who, topic_data=data))
-    part = {"index": 0, "error_code": 0, "base_offset": number}
-    part |= {"log_start_offset": 0}
-    answer = [{"name": topic, "partition_responses": [part]}]
-    wire.broker(response("Produce", 7, number, responses=answer))
+    blob = batch([(None, b"v")])
+    at(wire, time_ns + MS).write(number, blob, topic, client=who, base_offset=number)
 
 
 def reads(wire: Wire, topic: str, time_ns: int, number: int) -> None:
-    part = {"partition": 0, "fetch_offset": 0, "partition_max_bytes": 1000}
-    part |= {}
-    topics = [{"topic": topic, "partitions": [part]}]
-    at(wire, time_ns + MS).client(request("Fetch", 11, number, "reader", topics=topics))
-    data = {"partition_index": 0, "high_watermark": 9, "last_stable_offset": 9}
-    data |= {"log_start_offset": 0, "aborted_transactions": None}
-    data |= {"records": batch([(None, b"v")])}
-    answer = [{"topic": topic, "partitions": [data]}]
-    wire.broker(response("Fetch", 11, number, error_code=0, responses=answer))
+    blob = batch([(None, b"v")])
+    at(wire, time_ns + MS).fetch(number, 0, blob, topic=topic, client="reader")
 
 
 def onesided(rule: str, span_ns: int) -> bool:

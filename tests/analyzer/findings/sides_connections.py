@@ -87,7 +87,7 @@ def use(
     """A connection of a client for one use; times in seconds."""
     wire = Wire(number=number, start_ns=START + int(at * SECOND))
     wire.connection.handshake_ns = 1_000
-    wire.client(request("ApiVersions", 3, 1)).broker(response("ApiVersions", 3, 1))
+    wire.exchange("ApiVersions", 3, 1)
     for turn in range(2, 2 + work + more):
         wire.client(produce(turn)).broker(response("Produce", 7, turn, responses=[]))
     wire.connection.bytes = [100, 100]
@@ -257,8 +257,7 @@ def starts(count: int, topics: list[str] | None = None, every_ns: int = 200 * SE
     for number in range(count):
         wire = Wire(number=number, start_ns=START + every_ns * number)
         asked = [{"topic_id": bytes(16), "name": name} for name in topics or ()]
-        wire.client(request("Metadata", 12, number, topics=asked))
-        wire.broker(response("Metadata", 12, number, **metadata((1, "kafka-1", 9192))))
+        wire.exchange("Metadata", 12, number, metadata((1, "kafka-1", 9192)), topics=asked)
         wires.append(wire.close("client"))
     return "address-unresolved" in found(wires, "address-unresolved")
 

@@ -15,12 +15,7 @@ from tests.kit.wire import MS, SECOND, START, Wire, beat, heartbeat, produce, re
 
 
 def produced(wire: Wire, number: int, error: int) -> None:
-    data = [{"name": "t", "partition_data": [{"index": 0, "records": None}]}]
-    offsets = {"base_offset": 7, "log_append_time_ms": -1, "log_start_offset": 0}
-    answers = [{"index": 0, "error_code": error, **offsets}]
-    wire.client(request("Produce", 7, number, acks=-1, topic_data=data))
-    responses = [{"name": "t", "partition_responses": answers}]
-    wire.broker(response("Produce", 7, number, responses=responses))
+    wire.write(number, error_code=error, base_offset=7)
 
 
 def cut_off(number: int, receiver: str, size: int, how: str = "rst", arrived: int = 1000) -> Wire:
@@ -59,18 +54,10 @@ def fetch(
     **more: Any,
 ) -> None:
     """A Fetch of one partition, so long after the one before."""
-    part: dict[str, Any] = {"partition": 0, "fetch_offset": offset, "partition_max_bytes": 1000}
-    told: dict[str, Any] = {"partition_index": 0, "error_code": 0, "high_watermark": high}
-    told["records"] = records
-    if version >= 4:
-        told |= {"last_stable_offset": high, "aborted_transactions": None}
-    if version >= 5:
-        told["log_start_offset"] = part["log_start_offset"] = 0
     wire.time_ns += gap_ns - 2 * MS
-    asked = [{"topic": "photos", "partitions": [part]}]
-    wire.client(request("Fetch", version, number, "index", topics=asked))
-    answer = [{"topic": "photos", "partitions": [told]}]
-    wire.broker(response("Fetch", version, number, responses=answer, **more))
+    ends = {"high_watermark": high, "last_stable_offset": high}
+    to = {"topic": "photos", "client": "index", "version": version}
+    wire.fetch(number, offset, records, **to, answer=more, **ends)
 
 
 def starves(count: int, gap_ns: int, *, odd_ns: int = 0, more: int = 0) -> bool:
@@ -102,12 +89,7 @@ def full_batches(count: int, most: int = 30) -> bool:
     for number in range(count):
         index = number if number in (1, 2) else 0
         records = batch([(None, b"v")] * (30 if index else most))
-        data = [{"name": "t", "partition_data": [{"index": index, "records": records}]}]
-        wire.client(request("Produce", 7, number, topic_data=data))
-        part = {"index": index, "error_code": 0, "base_offset": 30 * number}
-        part |= {"log_start_offset": 0}
-        answer = [{"name": "t", "partition_responses": [part]}]
-        wire.broker(response("Produce", 7, number, responses=answer))
+        wire.write(number, records, index=index, base_offset=30 * number)
     return "hot-partition" in found([wire], "hot-partition")
 
 
@@ -199,8 +181,7 @@ def spread(records: Sequence[int]) -> bool:
         for index, count in enumerate(records)
     ]
     topics = [{"name": "t", "partition_data": data}]
-    wire.client(request("Produce", 7, 1, acks=-1, topic_data=topics))
-    wire.broker(response("Produce", 7, 1, responses=[]))
+    wire.exchange("Produce", 7, 1, {"responses": []}, acks=-1, topic_data=topics)
     return "hot-partition" in found([wire], "hot-partition")
 
 
@@ -218,20 +199,10 @@ def fetches(
 ) -> str | None:
     """The advice; None where nothing is told. The first fetches bring a record each."""
     wire = Wire()
-    part = {"partition": 0, "fetch_offset": 0, "partition_max_bytes": 1000}
-    part |= {}
-    data: dict[str, Any] = {"partition_index": 0, "error_code": 0, "high_watermark": 10}
-    data |= {"last_stable_offset": 10, "log_start_offset": 0, "aborted_transactions": None}
-    data |= {}
-    topics = [{"topic": "t", "partitions": [part]}]
+    asked = {"max_wait_ms": wait_ms, "min_bytes": 1}
     for number in range(count):
         at(wire, span_ns * number // (count - 1))
-        asked = {"max_wait_ms": wait_ms, "min_bytes": 1, "topics": topics}
-        wire.client(request("Fetch", 11, number, **asked))
-        wire.time_ns += 10_000 - MS
-        blob = batch([(None, b"v")]) if number < records else None
-        answer = [{"topic": "t", "partitions": [data | {"records": blob}]}]
-        wire.broker(response("Fetch", 11, number, error_code=0, responses=answer))
+        wire.fetch(number, 0, batch([(None, b"v")]) if number < records else None, asked=asked)
     finding = found([wire], rule).get(rule)
     return finding.advice if finding is not None else None
 
@@ -240,8 +211,7 @@ def commits(count: int, span_ns: int) -> bool:
     wire = Wire()
     for number in range(count):
         at(wire, span_ns * number // (count - 1))
-        wire.client(request("OffsetCommit", 7, number, group_id="g", topics=[]))
-        wire.broker(response("OffsetCommit", 7, number, topics=[]))
+        wire.exchange("OffsetCommit", 7, number, {"topics": []}, group_id="g", topics=[])
     return "commit-storm" in found([wire], "commit-storm")
 
 

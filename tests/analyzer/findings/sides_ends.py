@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from fractions import Fraction
+from typing import Any
 
 from kafkascope.analyzer.conversation.context import Context
 from kafkascope.analyzer.exchanges.rows import row_of
@@ -15,7 +16,7 @@ from tests.analyzer.findings.judging import found, time_of
 from tests.analyzer.findings.sides import Side, ask, at, seconds, severity, wire_of
 from tests.analyzer.findings.sides_groups import Readers
 from tests.kit.members import Seconds
-from tests.kit.wire import MS, SECOND, START, Wire, beat, heartbeat, request, response, told
+from tests.kit.wire import MS, SECOND, START, Wire, beat, heartbeat, told
 
 
 def at_stable(*ends: tuple[Seconds, int, int]) -> list[Wire]:
@@ -23,30 +24,26 @@ def at_stable(*ends: tuple[Seconds, int, int]) -> list[Wire]:
     wire, other = Wire(), Wire(number=1)
     for number, (second, stable, high) in enumerate(ends, 1):
         wire.time_ns = other.time_ns = START + int(second * SECOND)
-        part = {"partition": 0, "fetch_offset": stable, "partition_max_bytes": 1000}
-        part |= {}
-        data = {"partition_index": 0, "high_watermark": high, "records": None}
-        data |= {"last_stable_offset": stable, "log_start_offset": 0, "aborted_transactions": None}
-        data |= {}
-        topics = [{"topic": "t", "partitions": [part]}]
-        wire.client(request("Fetch", 11, number, isolation_level=1, topics=topics))
-        answer = [{"topic": "t", "partitions": [data]}]
-        wire.broker(response("Fetch", 11, number, error_code=0, responses=answer))
-        body = {"group_id": "g", "member_id": "m", "generation_id": 1}
-        other.client(request("Heartbeat", 4, number, **body))
-        other.broker(response("Heartbeat", 4, number, error_code=0))
+        marks = {"last_stable_offset": stable, "high_watermark": high}
+        wire.fetch(number, stable, topic="t", asked={"isolation_level": 1}, **marks)
+        other.exchange("Heartbeat", 4, number, group_id="g", member_id="m", generation_id=1)
     return [wire, other]
+
+
+def add_partitions(wire: Wire, number: int, error: int = 0) -> None:
+    """Add t-0 to transaction x of producer 7."""
+    who = {"transactional_id": "x", "producer_id": 7, "producer_epoch": 0}
+    asked: dict[str, Any] = {f"v3_and_below_{name}": value for name, value in who.items()}
+    asked["v3_and_below_topics"] = [{"name": "t", "partitions": [0]}]
+    parts = [{"partition_index": 0, "partition_error_code": error}]
+    answer = {"results_by_topic_v3_and_below": [{"name": "t", "results_by_partition": parts}]}
+    wire.exchange("AddPartitionsToTxn", 3, number, answer, **asked)
 
 
 def open_for(age_ns: int) -> str | None:
     """How bad a transaction is whose timeout nobody saw, so long before the end of the capture."""
     wire, other = wire_of(0), wire_of(1)
-    who = {"producer_id": 7, "producer_epoch": 0, "transactional_id": "x"}
-    old = {f"v3_and_below_{name}": value for name, value in who.items()}
-    topics = [{"name": "t", "partitions": [0]}]
-    at(wire, SECOND)
-    wire.client(request("AddPartitionsToTxn", 3, 1, **old, v3_and_below_topics=topics))
-    wire.broker(response("AddPartitionsToTxn", 3, 1))
+    add_partitions(at(wire, SECOND), 1)
     ask(other, 1, SECOND, SECOND + age_ns)
     return severity([wire, other], "transaction-hangs")
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Sequence
 from fractions import Fraction
 from typing import Any
@@ -10,10 +11,10 @@ from kafkascope.analyzer.findings import Finding
 from kafkascope.dissectors.registry import encode_body
 from tests.analyzer.findings import judging
 from tests.analyzer.findings.judging import found
-from tests.analyzer.findings.sides import Side, at, seconds, wire_of
+from tests.analyzer.findings.sides import Side, at, commit, seconds, wire_of
 from tests.kit.batches import batch
 from tests.kit.members import Members, Seconds, subscribed
-from tests.kit.wire import MS, SECOND, Wire, metadata, request, response
+from tests.kit.wire import MS, SECOND, Wire, metadata
 
 
 class Readers(Members):
@@ -26,15 +27,10 @@ class Readers(Members):
         self, name: str, at: Seconds, offset: int, count: int = 10, version: int = 11, **more: Any
     ) -> None:
         attributes = more.pop("attributes", 0)
-        part = {"partition": 0, "fetch_offset": offset, "partition_max_bytes": 1000}
-        part |= {"current_leader_epoch": -1, "log_start_offset": -1}
         blob = batch([(None, b"v")] * count, base_offset=offset, attributes=attributes)
-        data = {"partition_index": 0, "error_code": 0, "high_watermark": 100}
-        data |= {"last_stable_offset": 100, "log_start_offset": 0, "aborted_transactions": None}
-        data |= {"preferred_read_replica": -1, "records": blob if count else None} | more
-        asked = {"topics": [{"topic": "orders", "partitions": [part]}], "forgotten_topics_data": []}
-        answer = {"error_code": 0, "responses": [{"topic": "orders", "partitions": [data]}]}
-        self.plain(name, at, "Fetch", version, asked, answer)
+        wire, client = self.plain(name, at)
+        records = blob if count else None
+        wire.fetch(self.ids, offset, records, version=version, client=client, **more)
 
     def start(self, name: str, at: Seconds, offset: int) -> None:
         data = {"partition_index": 0, "committed_offset": offset, "error_code": 0}
@@ -48,7 +44,8 @@ class Readers(Members):
         data = {"partition_index": 0, "error_code": 0, "timestamp": -1, "offset": offset}
         asked = {"replica_id": -1, "topics": [{"name": "orders", "partitions": [part]}]}
         answer = {"topics": [{"name": "orders", "partitions": [data | {"leader_epoch": 0}]}]}
-        self.plain(name, at, "ListOffsets", 5, asked, answer)
+        wire, client = self.plain(name, at)
+        wire.exchange("ListOffsets", 5, self.ids, answer, client=client, **asked)
 
     def commit(
         self, name: str, at: Seconds, offset: int, error: int = 0, *, by_hand: bool = False
@@ -61,16 +58,11 @@ class Readers(Members):
         done = [{"name": "orders", "partitions": [{"partition_index": 0, "error_code": error}]}]
         self.ask(name, at, "OffsetCommit", 7, asked, {"topics": done}, 0.01)
 
-    def plain(
-        self, name: str, at: Seconds, api: str, version: int, asked: Any, answer: Any
-    ) -> None:
-        """Of an API without a group."""
-        self.ids += 1
+    def plain(self, name: str, at: Seconds) -> tuple[Wire, str]:
+        """The connection and the client id of a member, for a request without a group."""
         self.beat(name, at, 1)  # makes the wire, and sets its time
-        wire = self.wires[name]
         self.ids += 1
-        wire.client(request(api, version, self.ids, name.partition("#")[0], **asked))
-        wire.broker(response(api, version, self.ids, **answer))
+        return self.wires[name], name.partition("#")[0]
 
 
 def failing(times: int, *, commits: bool, stays: Seconds = 0.1, **fetch: int) -> Readers:
@@ -115,6 +107,11 @@ def sharing(deliveries: list[int], types: list[int], refused: int = 0) -> dict[s
     return group.reported()
 
 
+def owning(*parts: int) -> dict[str, Any]:
+    """An assignment of the consumer protocol: these partitions of a topic."""
+    return {"topic_partitions": [{"topic_id": bytes(15) + b"\7", "partitions": list(parts)}]}
+
+
 def restless(turns: int, every: Seconds = 5) -> Members:
     """One of two members leaves and comes back under a new id, again and again."""
     group, tenth = Members(), Fraction(1, 10)
@@ -130,9 +127,14 @@ def restless(turns: int, every: Seconds = 5) -> Members:
 
 
 RULE = "fetches-nothing"
-
-
 HERE = (1, "10.0.1.2", 9092)
+
+
+def assigned(version: int, *parts: int) -> bytes:
+    """An assignment of these partitions of `orders`."""
+    mine = [{"topic": "orders", "partitions": list(parts)}]
+    body = {"assigned_partitions": mine, "user_data": None}
+    return struct.pack(">h", version) + encode_body("ConsumerProtocolAssignment", version, body)
 
 
 def member(
@@ -145,36 +147,23 @@ def member(
     handshake: bool = True,
 ) -> Finding | None:
     """A group of one that lives so long."""
-    wire = Wire(handshake=handshake)
     keys = [{"api_key": 1, "min_version": least, "max_version": 17}]
-    wire.client(request("ApiVersions", 0, 1)).broker(
-        response("ApiVersions", 0, 1, error_code=0, api_keys=keys)
-    )
-    told = metadata(*(nodes or (HERE,)))
-    wire.client(request("Metadata", 8, 2)).broker(response("Metadata", 8, 2, **told))
+    wire = Wire(handshake=handshake).exchange("ApiVersions", 0, 1, {"api_keys": keys})
+    wire.exchange("Metadata", 8, 2, metadata(*(nodes or (HERE,))))
     begin = wire.time_ns
-    asked = {"group_id": "g", "member_id": "m", "protocol_type": kind, "session_timeout_ms": 9}
-    asked["protocols"] = [{"name": "range", "metadata": b""}]
-    wire.client(request("JoinGroup", 5, 3, **asked))
-    answer = {"error_code": 0, "generation_id": 1, "protocol_name": "range", "leader": "m"}
-    answer |= {"member_id": "m", "members": []}
-    wire.broker(response("JoinGroup", 5, 3, **answer))
-    mine = {"topic": "orders", "partitions": list(parts)}
-    assignment = b"\0\0" + encode_body(
-        "ConsumerProtocolAssignment", 0, {"assigned_partitions": [mine], "user_data": None}
-    )
+    me = {"group_id": "g", "member_id": "m"}
+    protocols = [{"name": "range", "metadata": b""}]
+    answer = {"generation_id": 1, "protocol_name": "range", "leader": "m", "member_id": "m"}
+    wire.exchange("JoinGroup", 5, 3, answer, **me, protocol_type=kind, protocols=protocols)
+    assignment = assigned(0, *parts)
     plan = [{"member_id": "m", "assignment": assignment}]
-    wire.client(
-        request("SyncGroup", 3, 4, group_id="g", generation_id=1, member_id="m", assignments=plan)
-    )
-    wire.broker(response("SyncGroup", 3, 4, error_code=0, assignment=assignment))
+    me |= {"generation_id": 1}
+    wire.exchange("SyncGroup", 3, 4, {"assignment": assignment}, **me, assignments=plan)
     if fetches:
-        wire.client(request("Fetch", 11, 5)).broker(response("Fetch", 11, 5, responses=[]))
+        wire.exchange("Fetch", 11, 5)
     for number in range(6, 10):
         wire.time_ns = begin + lasts_ns * (number - 5) // 4 - (MS if number == 9 else 0)
-        beat = {"group_id": "g", "generation_id": 1, "member_id": "m"}
-        wire.client(request("Heartbeat", 3, number, **beat))
-        wire.broker(response("Heartbeat", 3, number, error_code=0))
+        wire.exchange("Heartbeat", 3, number, **me)
     return judging.found([wire], RULE).get(RULE)
 
 
@@ -268,19 +257,13 @@ def unowned(pause_ns: int) -> bool:
     """A leader assigns nothing, as one that does not know the topic yet, and all so long after."""
     group, known = Members(), wire_of(9)
     group.wires["known"] = known
-    at(known, 0).client(
-        request("Metadata", 7, 1, "a", topics=[{"name": "orders"}], allow_auto_topic_creation=True)
-    )
-    part = {"partition_index": 0, "leader_id": 1}
-    part |= {"replica_nodes": [1], "isr_nodes": [1]}
-    topic = {"name": "orders", "partitions": [part]}
-    at(known, MS).broker(response("Metadata", 7, 1, topics=[topic]))
+    part = {"leader_id": 1, "replica_nodes": [1], "isr_nodes": [1]}
+    topics = {"topics": [{"name": "orders", "partitions": [part]}]}
+    at(known, 0).exchange("Metadata", 7, 1, topics, client="a", topics=[{"name": "orders"}])
     for generation, numbers in ((1, []), (2, [0])):
         begin = 1 + (generation - 1) * seconds(pause_ns)
         group.join("a", begin, generation, ("a",))
-        given = {"topic": "orders", "partitions": numbers}
-        body = {"assigned_partitions": [given] if numbers else [], "user_data": None}
-        mine = b"\0\1" + encode_body("ConsumerProtocolAssignment", 1, body)
+        mine = assigned(1, *numbers)
         asked = {"generation_id": generation, "member_id": "a", "protocol_name": "range"}
         asked |= {"protocol_type": "consumer"}
         asked |= {"assignments": [{"member_id": "a", "assignment": mine}]}
@@ -325,24 +308,11 @@ def restarted(after_ns: int) -> bool:
 def lagging(span_ns: int, offsets: Sequence[int], lags: Sequence[int]) -> bool:
     """A group that commits so far, while the log ends so much further."""
     wire, other = Wire(), Wire(number=1)
-    last = len(offsets) - 1
     for number, (offset, lag) in enumerate(zip(offsets, lags, strict=True)):
-        time_ns = 10 * SECOND + span_ns * number // last
-        part = {"partition": 0, "fetch_offset": offset, "partition_max_bytes": 1000}
-        part |= {}
+        time_ns = 10 * SECOND + span_ns * number // (len(offsets) - 1)
         end = {"high_watermark": offset + lag, "last_stable_offset": offset + lag}
-        data = {"partition_index": 0, "log_start_offset": 0, "records": None}
-        data |= end | {"aborted_transactions": None}
-        at(wire, time_ns - MS)
-        wire.client(request("Fetch", 11, number, topics=[{"topic": "t", "partitions": [part]}]))
-        answer = [{"topic": "t", "partitions": [data]}]
-        wire.broker(response("Fetch", 11, number, error_code=0, responses=answer))
-        row = {"partition_index": 0, "committed_offset": offset}
-        topics = [{"name": "t", "partitions": [row | {}]}]
-        body = {"group_id": "g", "member_id": "m", "generation_id_or_member_epoch": 1}
-        at(other, time_ns).client(request("OffsetCommit", 8, number, **body, topics=topics))
-        done = [{"name": "t", "partitions": [{"partition_index": 0, "error_code": 0}]}]
-        other.broker(response("OffsetCommit", 8, number, topics=done))
+        at(wire, time_ns - MS).fetch(number, offset, topic="t", **end)
+        commit(at(other, time_ns), number, offset)
     return "lag" in found([wire, other], "lag")
 
 

@@ -41,8 +41,6 @@ def pieces(gap_ns: int, count: int = 10, whole: int = 0) -> bool:
 
 
 NODE = (1, "10.0.1.2", 9092)
-
-
 BUSY = 51
 
 
@@ -50,8 +48,7 @@ def asking(*answers: dict[str, Any], step: float = 0.1) -> Wire:
     wire = Wire()
     asked = [{"topic_id": bytes(16), "name": "orders"}]
     for number, answer in enumerate(answers, 1):
-        wire.client(request("Metadata", 12, number, topics=asked))
-        wire.broker(response("Metadata", 12, number, **answer))
+        wire.exchange("Metadata", 12, number, answer, topics=asked)
         wire.time_ns += int(step * SECOND)
     return wire
 
@@ -69,7 +66,7 @@ def closing(times: int, served: bool = False, rest_ns: int = 0) -> list[Wire]:
     """
     wires = [Wire(number=number) for number in range(times)]
     for wire in wires:
-        wire.client(request("ApiVersions", 3, 1)).broker(response("ApiVersions", 3, 1))
+        wire.exchange("ApiVersions", 3, 1)
         wire.time_ns += rest_ns
         wire.client(request("Metadata", 12, 2)).close("broker")
     if served:
@@ -78,13 +75,7 @@ def closing(times: int, served: bool = False, rest_ns: int = 0) -> list[Wire]:
     return wires
 
 
-ORDER = "answers-out-of-order"
-
-
-SKIPPED = "request-skipped"
-
-
-REFUSED = "version-refused"
+ORDER, SKIPPED, REFUSED = "answers-out-of-order", "request-skipped", "version-refused"
 
 
 def ordered(*wires: Wire) -> dict[str, Finding]:
@@ -208,29 +199,18 @@ def storm(count: int, span_ns: int) -> bool:
 def busy(span_ns: int) -> bool:
     """Thirty answers that the transaction before has not ended."""
     wire = Wire()
-    who = {"transactional_id": "x", "producer_id": 7, "producer_epoch": 0, "committed": True}
     for number in range(30):
-        at(wire, span_ns * number // 29).client(request("EndTxn", 1, number + 1, **who))
-        wire.broker(response("EndTxn", 1, number + 1, error_code=BUSY))
+        at(wire, span_ns * number // 29)
+        wire.exchange("EndTxn", 1, number + 1, {"error_code": BUSY}, transactional_id="x")
     return "error-storm" in found([wire], "error-storm")
 
 
 def stale(repeats: int, refresh_ns: int) -> bool:
     """A reader that repeats what was refused, and asks for metadata so long after the refusal."""
     wire = Wire()
-    part = {"partition": 0, "fetch_offset": 0, "partition_max_bytes": 1000}
-    part |= {}
-    none: dict[str, Any] = {"partition_index": 0, "error_code": 6, "high_watermark": -1}
-    none |= {"last_stable_offset": -1, "aborted_transactions": None}
-    none |= {"records": None}
     for number in range(repeats + 1):
-        topics = [{"topic": "orders", "partitions": [part]}]
-        at(wire, 10 * number * MS).client(request("Fetch", 11, number, topics=topics))
-        answer = [{"topic": "orders", "partitions": [none]}]
-        wire.broker(response("Fetch", 11, number, error_code=0, responses=answer))
-    first_end_ns = MS
-    at(wire, first_end_ns + refresh_ns).client(request("Metadata", 12, 99))
-    wire.broker(response("Metadata", 12, 99, **metadata(NODE)))
+        at(wire, 10 * number * MS).fetch(number, error_code=6, high_watermark=-1)
+    at(wire, MS + refresh_ns).exchange("Metadata", 12, 99, metadata(NODE))
     return "stale-leader" in found([wire], "stale-leader")
 
 
@@ -252,15 +232,13 @@ def uncoordinated(
     """A member that looks so often for a coordinator; at last it gets another code."""
     wire = wire_of(0)
     for number in range(count):
-        code = 15 if number < count - 1 else then
+        answer: dict[str, Any] = {"error_code": 15 if number < count - 1 else then}
+        asked: dict[str, Any] = {"key": "g"}
+        if version >= 4:
+            answer = {"coordinators": [asked | answer]}
+            asked = {"coordinator_keys": ["g"]}
         at(wire, SECOND + span_ns * number // max(1, count - 1))
-        if version < 4:
-            wire.client(request("FindCoordinator", version, number, key="g"))
-            wire.broker(response("FindCoordinator", version, number, error_code=code))
-        else:
-            wire.client(request("FindCoordinator", version, number, coordinator_keys=["g"]))
-            answer = {"key": "g", "error_code": code}
-            wire.broker(response("FindCoordinator", version, number, coordinators=[answer]))
+        wire.exchange("FindCoordinator", version, number, answer, **asked)
     return found([wire], "coordinator-missing")
 
 
@@ -269,11 +247,11 @@ def unjoined(stays_ns: int, then: str = "ListGroups") -> dict[str, Finding]:
     wire = Wire().client(request("FindCoordinator", 3, 1, key="g"))
     found_ns = wire.time_ns
     wire.broker(response("FindCoordinator", 3, 1))
-    wire.client(request(then, 4, 2)).broker(response(then, 4, 2))
+    wire.exchange(then, 4, 2)
     wire.time_ns = wire.connection.last_ns = found_ns + stays_ns
     other = Wire(number=1)
     other.time_ns = wire.time_ns - MS
-    other.client(request("Metadata", 8, 1, "b")).broker(response("Metadata", 8, 1))
+    other.exchange("Metadata", 8, 1, client="b")
     return found([wire.close("client"), other], "group-unjoined")
 
 

@@ -50,9 +50,7 @@ def test_what_cannot_be_decoded_behind_a_gap_is_no_fault_of_a_side() -> None:
     [("ApiVersions", 0), ("Metadata", 1), ("Metadata", 12), ("ListGroups", 3), ("Fetch", 4)],
 )
 def test_a_client_id_that_is_missing(api: str, version: int) -> None:
-    wire = (
-        Wire(port=PORT).client(request("ApiVersions", 3, 1)).broker(response("ApiVersions", 3, 1))
-    )
+    wire = Wire(port=PORT).exchange("ApiVersions", 3, 1)
     finding = found([wire.client(without_client_id(api, version, 2)).close("broker")])
     told = finding["request-header"]
     parts = ("1 request", "app", f"10.0.1.2:{PORT}", f"{api} v{version}", "client_id", "missing")
@@ -234,18 +232,12 @@ RECORDS = {0: message(0), 1: message(1), 2: batch([(None, b"one")])}
 
 
 def fetched(version: int, records: bytes, **asked: Any) -> Wire:
-    part = {"partition_index": 0, "high_watermark": 1, "records": records}
-    part |= {"last_stable_offset": 1, "log_start_offset": 0, "aborted_transactions": None}
-    part |= {}
-    topics = [{"topic": "orders", "partitions": [part]}]
-    wire = Wire().client(request("Fetch", version, 1, **asked))
-    return wire.broker(response("Fetch", version, 1, responses=topics)).close("client")
+    return Wire().fetch(1, 0, records, version=version, asked=asked).close("client")
 
 
 def produced(version: int, records: bytes) -> Wire:
     topics = [{"name": "orders", "partition_data": [{"index": 0, "records": records}]}]
-    wire = Wire().client(request("Produce", version, 1, acks=1, topic_data=topics))
-    return wire.broker(response("Produce", version, 1)).close("client")
+    return Wire().exchange("Produce", version, 1, acks=1, topic_data=topics).close("client")
 
 
 @pytest.mark.parametrize(("newest", "old"), [(3, False), (4, True)])
@@ -311,17 +303,12 @@ def test_the_format_is_that_of_each_batch() -> None:
 
 def rdkafka(wire: Wire, software: str) -> Wire:
     names = {"client_software_name": software, "client_software_version": "2.12.0"}
-    return wire.client(request("ApiVersions", 3, 0, **names)).broker(response("ApiVersions", 3, 0))
+    return wire.exchange("ApiVersions", 3, 0, **names)
 
 
 def empty(records: bytes | None, error_code: int = 0, software: str = "") -> Wire:
-    part: dict[str, Any] = {"partition_index": 0, "error_code": error_code, "high_watermark": 1}
-    part |= {"last_stable_offset": 1, "log_start_offset": 0, "aborted_transactions": None}
-    part |= {"records": records}
-    topics = [{"topic": "orders", "partitions": [part]}]
     wire = rdkafka(Wire(), software) if software else Wire()
-    wire.client(request("Fetch", 11, 1)).broker(response("Fetch", 11, 1, responses=topics))
-    return wire.close("client")
+    return wire.fetch(1, 0, records, error_code=error_code).close("client")
 
 
 @pytest.mark.parametrize(
@@ -368,23 +355,16 @@ def group(
 ) -> Wire:
     """A leader `app` that joins and assigns; or a member that is assigned something."""
     wire, me = Wire(), "app-1"
+    asked: dict[str, Any] = {"group_id": "g", "member_id": me}
     if joins:
         protocols = [{"name": "range", "metadata": wanted}]
-        asked: dict[str, Any] = {"group_id": "g", "protocol_type": kind, "member_id": me}
-        asked |= {"protocols": protocols}
-        wire.client(request("JoinGroup", 4, 1, **asked))
         members = [{"member_id": me, "metadata": wanted}] if leads else []
-        told: dict[str, Any] = {
-            "member_id": me,
-            "leader": me if leads else "other",
-            "members": members,
-        }
-        wire.broker(response("JoinGroup", 4, 1, **told))
+        told = {"member_id": me, "leader": me if leads else "other", "members": members}
+        wire.exchange("JoinGroup", 4, 1, told, **asked, protocol_type=kind, protocols=protocols)
     mine = [{"member_id": me, "assignment": assigned}] if leads else []
     more = {"protocol_type": kind, "protocol_name": "range"} if version >= 5 else {}
-    asked = {"group_id": "g", "member_id": me, "assignments": mine, **more}
-    wire.client(request("SyncGroup", version, 2, **asked))
-    wire.broker(response("SyncGroup", version, 2, assignment=assigned, **more))
+    asked |= {"assignments": mine, **more}
+    wire.exchange("SyncGroup", version, 2, {"assignment": assigned, **more}, **asked)
     return wire.close("client")
 
 
@@ -620,8 +600,7 @@ def test_a_client_id_may_be_any_bytes(client_id: str, port: int, first: int) -> 
     ]
     wire = Wire(port=port)
     for number, (api, version, fields) in enumerate(calls[first:], 1):
-        wire.client(request(api, version, number, client_id, **fields))
-        wire.broker(response(api, version, number))
+        wire.exchange(api, version, number, client=client_id, **fields)
     exchanges = told(wire.events)
     assert [each.api for each in exchanges] == [api for api, _, _ in calls[first:]]
     assert {each.client_id for each in exchanges} == {client_id}
@@ -691,8 +670,7 @@ def test_an_exchange_with_two_damaged_partitions_is_one_exchange() -> None:
     wrong = whole[:-1] + bytes([whole[-1] ^ 1])
     parts = [{"index": 0, "records": wrong}, {"index": 1, "records": b"\xff" * 70}]
     topics = [{"name": "orders", "partition_data": parts}]
-    wire = Wire().client(request("Produce", 7, 1, acks=1, topic_data=topics))
-    wire.broker(response("Produce", 7, 1)).close("client")
+    wire = Wire().exchange("Produce", 7, 1, acks=1, topic_data=topics).close("client")
     (exchange,) = told(wire.events, Context())
     row = row_of(exchange, Context().names)
     assert len([note for note in row.notes if note.severity == "error"]) == 2

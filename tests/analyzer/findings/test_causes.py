@@ -15,7 +15,7 @@ from kafkascope.analyzer.findings.limits import LIMITS
 from kafkascope.analyzer.findings.model import RANK, key_of, order
 from tests.analyzer.findings.judging import capture_of, found, judged, states
 from tests.kit.samples import SAMPLES
-from tests.kit.wire import CLIENT, SECOND, Wire, request, response
+from tests.kit.wire import CLIENT, SECOND, Wire
 
 
 def finding(
@@ -291,14 +291,12 @@ def test_who_took_over_is_told_apart_from_others_of_its_name(hosts: int, named: 
             "protocol_type": "consumer",
         }
         member = {"error_code": 0, "member_id": f"member-{number}", "generation_id": 1}
-        wire.client(request("JoinGroup", 5, 1, **joined))
-        wire.broker(response("JoinGroup", 5, 1, **member))
+        wire.exchange("JoinGroup", 5, 1, member, **joined)
         wires.append(wire)
     first = wires[0]
     first.time_ns = wires[1].time_ns + 1_000_000_000
     beat = {"group_id": "g", "member_id": "member-1", "generation_id": 1}
-    first.client(request("Heartbeat", 3, 2, **beat))
-    first.broker(response("Heartbeat", 3, 2, error_code=82))
+    first.exchange("Heartbeat", 3, 2, {"error_code": 82}, **beat)
     finding = found(wires)["static-conflict"]
     assert finding.text.endswith(f"app (instance pod-1) by {named}")
 
@@ -307,8 +305,7 @@ def test_throttling_links_to_the_error_of_topic_changes_only_there() -> None:
     assert {finding.link for finding in of("throttled", "throttled")} == {""}
     wire = Wire()
     for number in range(1, 4):
-        wire.client(request("CreateTopics", 6, number))
-        wire.broker(response("CreateTopics", 6, number, throttle_time_ms=800))
+        wire.exchange("CreateTopics", 6, number, {"throttle_time_ms": 800})
     assert found([wire])["throttled"].link == "THROTTLING_QUOTA_EXCEEDED"
 
 

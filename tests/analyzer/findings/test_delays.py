@@ -56,11 +56,6 @@ def test_a_broker_that_does_not_read() -> None:
     assert states(finding.text, *parts)
 
 
-@pytest.mark.parametrize("side", [0, 1])
-def test_a_window_that_closes_for_a_moment(side: int) -> None:
-    assert silent(unread(side, 90 * MS))
-
-
 def test_a_broker_that_stops_in_the_middle_of_a_response() -> None:
     finding = only(interrupted(300 * MS))
     assert (finding.name, finding.severity) == ("broker-stopped-sending", "warning")

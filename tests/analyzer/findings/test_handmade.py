@@ -12,7 +12,10 @@ from kafkascope.analyzer.exchanges.rows import row_of
 from kafkascope.analyzer.findings import Findings
 from kafkascope.analyzer.statistics.exchange_batch import ExchangeBatch
 from tests.analyzer.findings.judging import found, sized, states
+from tests.analyzer.findings.sides import commit
 from tests.analyzer.findings.sides_connections import asking
+from tests.analyzer.findings.sides_ends import add_partitions
+from tests.analyzer.findings.sides_groups import owning
 from tests.kit.batches import batch
 from tests.kit.members import Members
 from tests.kit.wire import (
@@ -42,7 +45,7 @@ def test_a_client_that_connects_to_a_controller(key: int, further: bool) -> None
     offer = [{"api_key": each, "min_version": 0, "max_version": 2} for each in (18, key)]
     wire.broker(response("ApiVersions", 3, 1, api_keys=offer))
     if further:
-        wire.client(request("DescribeQuorum", 2, 2)).broker(response("DescribeQuorum", 2, 2))
+        wire.exchange("DescribeQuorum", 2, 2)
     finding = found([wire.close("client")]).get("controller-listener")
     assert (finding is not None) == (key == 62 and not further)
     if finding is not None:
@@ -83,8 +86,7 @@ def test_an_address_that_leads_to_another_cluster(clusters: str, tells: bool) ->
     """Behind an ingress that routes by server name there are several all the time."""
     wire = Wire()
     for number, cluster in enumerate(clusters, 1):
-        wire.client(request("Metadata", 12, number))
-        wire.broker(response("Metadata", 12, number, cluster_id=cluster))
+        wire.exchange("Metadata", 12, number, {"cluster_id": cluster})
     finding = found([wire]).get("cluster-changed")
     assert (finding is not None) == tells
     if finding is not None:
@@ -115,10 +117,9 @@ def test_addresses_that_a_client_never_used() -> None:
 def test_a_producer_that_only_reaches_the_address_it_was_started_with() -> None:
     """It gets its producer id there, and no further."""
     wire = asking((1, "kafka-1", 9192), times=3)
-    wire.client(request("InitProducerId", 4, 9)).broker(response("InitProducerId", 4, 9))
+    wire.exchange("InitProducerId", 4, 9)
     assert "address-unresolved" in found([wire])
-    wire.client(request("Produce", 7, 10, topic_data=[]))
-    wire.broker(response("Produce", 7, 10, responses=[]))
+    wire.exchange("Produce", 7, 10, {"responses": []}, topic_data=[])
     assert "address-unresolved" not in found([wire])
 
 
@@ -173,8 +174,7 @@ def test_bytes_that_the_capture_lacks() -> None:
 
 def test_a_capture_that_starts_in_the_middle() -> None:
     wire = Wire(handshake=False)
-    wire.client(request("Metadata", 12, 1))
-    wire.broker(response("Metadata", 12, 1, **metadata((1, "10.0.1.2", 9092))))
+    wire.exchange("Metadata", 12, 1, metadata((1, "10.0.1.2", 9092)))
     assert "capture-midstream" in found([sized(wire)])
 
 
@@ -212,8 +212,7 @@ def test_lookups_of_requests_that_succeed_are_no_storm(error: int) -> None:
     """kafkajs looks up the coordinator for each step of a transaction."""
     wire = Wire()
     for number in range(60):
-        wire.client(request("FindCoordinator", 3, 2 * number, "web", key="tx", key_type=1))
-        wire.broker(response("FindCoordinator", 3, 2 * number))
+        wire.exchange("FindCoordinator", 3, 2 * number, client="web", key="tx", key_type=1)
         wire.client(request("EndTxn", 1, 2 * number + 1, "web", transactional_id="tx"))
         wire.broker(response("EndTxn", 1, 2 * number + 1, error_code=error))
     assert ("lookup-storm" in found([wire])) == bool(error)
@@ -228,12 +227,10 @@ def test_topics_that_get_their_names_later_have_them_in_the_text() -> None:
     refused |= {}
     denied = [{"topic_id": topic_id, "partition_responses": [refused]}]
     wire = Wire()
-    wire.client(request("Produce", 13, 1, acks=1, topic_data=asked))
-    wire.broker(response("Produce", 13, 1, responses=denied))
+    wire.exchange("Produce", 13, 1, {"responses": denied}, acks=1, topic_data=asked)
     answer = metadata((1, "10.0.1.2", 9092))
     answer["topics"][0] |= {"topic_id": topic_id}
-    wire.client(request("Metadata", 12, 2))
-    wire.broker(response("Metadata", 12, 2, **answer))
+    wire.exchange("Metadata", 12, 2, answer)
     events, context = wire.events, Context()
     findings = Findings()
     for exchange in told(events, Context()):
@@ -288,32 +285,25 @@ def test_a_rebalance_that_takes_long() -> None:
 
 
 def test_partitions_that_two_members_hold() -> None:
-    topic = bytes(15) + b"\7"
-    given = {"topic_partitions": [{"topic_id": topic, "partitions": [0]}]}
     group = Members()
-    group.epoch("a", 0, 0, 1, subscribed_topic_names=["t"], given=given)
-    group.epoch("b", 1, 0, 2, subscribed_topic_names=["t"], given=given)
+    group.epoch("a", 0, 0, 1, subscribed_topic_names=["t"], given=owning(0))
+    group.epoch("b", 1, 0, 2, subscribed_topic_names=["t"], given=owning(0))
     group.epoch("a", 2, 1, 1)
     assert "owned-twice" in found(group.wires.values())
 
 
 def test_partitions_of_a_member_that_is_never_heard_of_again_are_free() -> None:
-    topic = bytes(15) + b"\7"
-    given = {"topic_partitions": [{"topic_id": topic, "partitions": [0]}]}
     group = Members()
-    group.epoch("a", 0, 0, 1, subscribed_topic_names=["t"], given=given)
-    group.epoch("b", 60, 0, 2, subscribed_topic_names=["t"], given=given)
+    group.epoch("a", 0, 0, 1, subscribed_topic_names=["t"], given=owning(0))
+    group.epoch("b", 60, 0, 2, subscribed_topic_names=["t"], given=owning(0))
     assert "owned-twice" not in found(group.wires.values())
 
 
 def test_partitions_that_are_handed_over_have_one_owner() -> None:
-    topic = bytes(15) + b"\7"
-    given = {"topic_partitions": [{"topic_id": topic, "partitions": [0]}]}
-    none: dict[str, Any] = {"topic_partitions": []}
     group = Members()
-    group.epoch("a", 0, 0, 1, subscribed_topic_names=["t"], given=given)
-    group.epoch("a", 1, 1, 2, given=none)
-    group.epoch("b", 2, 0, 2, subscribed_topic_names=["t"], given=given)
+    group.epoch("a", 0, 0, 1, subscribed_topic_names=["t"], given=owning(0))
+    group.epoch("a", 1, 1, 2, given={"topic_partitions": []})
+    group.epoch("b", 2, 0, 2, subscribed_topic_names=["t"], given=owning(0))
     assert "owned-twice" not in found(group.wires.values())
 
 
@@ -327,29 +317,12 @@ def reading(ends: list[int], step: float, *, commits: bool) -> list[Wire]:
         at = 10 * place
         wire.time_ns = START + int(place * step * SECOND)
         other.time_ns = wire.time_ns + 10 * MS
-        part = {"partition": 0, "fetch_offset": at, "partition_max_bytes": 1000}
-        asked = request("Fetch", 11, place, topics=[{"topic": "t", "partitions": [part]}])
-        data = {
-            "partition_index": 0,
-            "high_watermark": end,
-            "last_stable_offset": end,
-            "log_start_offset": 0,
-            "aborted_transactions": None,
-            "records": batch([(None, b"v")] * 10, base_offset=at),
-        }
-        answer = {"error_code": 0, "responses": [{"topic": "t", "partitions": [data]}]}
-        wire.client(asked).broker(response("Fetch", 11, place, **answer))
+        blob = batch([(None, b"v")] * 10, base_offset=at)
+        wire.fetch(place, at, blob, topic="t", high_watermark=end, last_stable_offset=end)
         if commits:
-            row = {"partition_index": 0, "committed_offset": at + 10}
-            topics = [{"name": "t", "partitions": [row]}]
-            body = {"group_id": "g", "member_id": "m", "generation_id_or_member_epoch": 1}
-            other.client(request("OffsetCommit", 8, place, **body, topics=topics))
-            ok = [{"name": "t", "partitions": [{"partition_index": 0, "error_code": 0}]}]
-            other.broker(response("OffsetCommit", 8, place, topics=ok))
+            commit(other, place, at + 10)
         else:
-            body = {"group_id": "g", "member_id": "m", "generation_id": 1}
-            other.client(request("Heartbeat", 4, place, **body))
-            other.broker(response("Heartbeat", 4, place, error_code=0))
+            other.exchange("Heartbeat", 4, place, group_id="g", member_id="m", generation_id=1)
     return [wire, other]
 
 
@@ -413,22 +386,16 @@ def test_sequences_without_a_gap() -> None:
 
 def test_a_transaction_that_nobody_ends() -> None:
     wire = Wire()
-    asked = {"producer_id": 7, "producer_epoch": 0, "transactional_id": "x"}
-    topics = [{"name": "t", "partitions": [0]}]
-    old = {f"v3_and_below_{name}": value for name, value in asked.items()}
-    wire.client(request("AddPartitionsToTxn", 3, 1, **old, v3_and_below_topics=topics))
-    wire.broker(response("AddPartitionsToTxn", 3, 1))
+    add_partitions(wire, 1)
     wire.time_ns += 90 * SECOND
-    wire.client(request("Metadata", 12, 2))
-    wire.broker(response("Metadata", 12, 2, **metadata((1, "10.0.1.2", 9092))))
+    wire.exchange("Metadata", 12, 2, metadata((1, "10.0.1.2", 9092)))
     hangs = found([wire])["transaction-hangs"]
     assert "is open for 90 s" in hangs.text
     assert hangs.filter == 'txn == "x" and number >= 1'
     # What comes behind its end is not about it.
-    wire.client(request("EndTxn", 3, 3, **asked, committed=True))
-    wire.broker(response("EndTxn", 3, 3))
-    wire.client(request("AddPartitionsToTxn", 3, 4, **old, v3_and_below_topics=topics))
-    wire.broker(response("AddPartitionsToTxn", 3, 4))
+    who = {"producer_id": 7, "producer_epoch": 0, "transactional_id": "x"}
+    wire.exchange("EndTxn", 3, 3, **who, committed=True)
+    add_partitions(wire, 4)
     hangs = found([wire])["transaction-hangs"]
     assert "was open for 90 s" in hangs.text
     assert hangs.filter == 'txn == "x" and number in {1..3}'
@@ -441,11 +408,10 @@ def test_a_transaction_that_its_coordinator_aborted() -> None:
     records = batch([(None, b"v")], producer=(7, 0, 0), attributes=16)
     topics = [{"name": "t", "partition_data": [{"index": 0, "records": records}]}]
     sent: dict[str, Any] = {"acks": -1, "topic_data": topics, "transactional_id": "x"}
-    wire.client(request("Produce", 12, 2, "x", **sent)).broker(response("Produce", 12, 2))
+    wire.exchange("Produce", 12, 2, client="x", **sent)
     wire.time_ns += 90 * SECOND
     ended: dict[str, Any] = {"producer_id": 7, "producer_epoch": 0, "committed": True}
-    wire.client(request("EndTxn", 5, 3, "x", transactional_id="x", **ended))
-    wire.broker(response("EndTxn", 5, 3, error_code=48))
+    wire.exchange("EndTxn", 5, 3, {"error_code": 48}, client="x", transactional_id="x", **ended)
     told = found([wire])
     assert states(told["transaction-hangs"].text, "until its end failed (INVALID_TXN_STATE)")
     assert "Commit sooner" in told["transaction-hangs"].advice
@@ -469,16 +435,8 @@ def test_a_transaction_hangs_when_it_is_older_than_its_timeout(
 ) -> None:
     wire = Wire()
     asked = {"transactional_id": "x", "transaction_timeout_ms": timeout_ms}
-    wire.client(request("InitProducerId", 4, 1, **asked))
-    wire.broker(response("InitProducerId", 4, 1, producer_id=7, producer_epoch=0))
-    old = {f"v3_and_below_{n}": v for n, v in PRODUCER.items()}
-    topics = [{"name": "t", "partitions": [0]}]
-    wire.client(request("AddPartitionsToTxn", 3, 2, **old, v3_and_below_topics=topics))
-    wire.broker(response("AddPartitionsToTxn", 3, 2))
+    wire.exchange("InitProducerId", 4, 1, {"producer_id": 7, "producer_epoch": 0}, **asked)
+    add_partitions(wire, 2)
     wire.time_ns += 90 * SECOND
-    wire.client(request("Metadata", 12, 3))
-    wire.broker(response("Metadata", 12, 3, **metadata((1, "10.0.1.2", 9092))))
+    wire.exchange("Metadata", 12, 3, metadata((1, "10.0.1.2", 9092)))
     assert ("transaction-hangs" in found([wire])) == hangs
-
-
-PRODUCER = {"producer_id": 7, "producer_epoch": 0, "transactional_id": "x"}

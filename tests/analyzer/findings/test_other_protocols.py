@@ -147,8 +147,7 @@ def test_a_server_behind_a_hole() -> None:
 )
 def test_a_response_seen_from_its_middle_is_kafkas(start: bytes) -> None:
     wire = Wire(handshake=False).client(request("Metadata", 8, 1)).broker(start)
-    wire.broker(response("Metadata", 8, 1)).client(request("Metadata", 8, 2))
-    wire.broker(response("Metadata", 8, 2))
+    wire.broker(response("Metadata", 8, 1)).exchange("Metadata", 8, 2)
     assert "server-not-kafka" not in named([wire])
     assert wire.connection.server == ""
 
@@ -212,8 +211,7 @@ def test_http_between_two_that_speak_it_is_no_error() -> None:
 
 @pytest.mark.parametrize("kafka_first", [True, False])
 def test_scanners_of_a_port_that_turns_out_to_be_kafkas(kafka_first: bool) -> None:
-    kafka = Wire(port=31337, number=0).client(request("Metadata", 8, 1))
-    kafka.broker(response("Metadata", 8, 1)).client(request("Metadata", 8, 2))
+    kafka = Wire(port=31337, number=0).exchange("Metadata", 8, 1).client(request("Metadata", 8, 2))
     scans = [b"\r\n\r\n", b"JRMI\0\2K", b"SSH-2.0-x\r\n", b"0\x0c\2\1\1\x60\x07", b"\xfe" * 30]
     wires = [
         Wire(port=31337, number=1 + n).client(scan).close("broker").close("client")

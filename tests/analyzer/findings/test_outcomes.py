@@ -184,7 +184,7 @@ def greeted() -> Wire:
     """A client that negotiates versions first."""
     wire = Wire()
     wire.connection.bytes = [100, 100]
-    return wire.client(request("ApiVersions", 3, 1)).broker(response("ApiVersions", 3, 1))
+    return wire.exchange("ApiVersions", 3, 1)
 
 
 def fetched(records: bytes) -> Wire:
@@ -204,21 +204,18 @@ def fetched(records: bytes) -> Wire:
     [
         (greeted(), "gone", "after ApiVersions, without a result"),
         (
-            greeted()
-            .client(request("InitProducerId", 4, 2))
-            .broker(response("InitProducerId", 4, 2)),
+            greeted().exchange("InitProducerId", 4, 2),
             "gone",
             "without a result",
         ),
         (
-            greeted().client(request("Metadata", 8, 2)).broker(response("Metadata", 8, 2)),
+            greeted().exchange("Metadata", 8, 2),
             "worked",
             "after Metadata",
         ),
         (
             greeted()
-            .client(request("ListTransactions", 0, 3))
-            .broker(response("ListTransactions", 0, 3))
+            .exchange("ListTransactions", 0, 3)
             .client(request("Metadata", 8, 2))
             .broker(framed(b"\0\0\0\2\1")),
             "gone",

@@ -245,8 +245,7 @@ def test_bytes_under_way_when_the_capture_began(
 ) -> None:
     """Of a network that loses some, they were sent before it, and again behind it."""
     wire = Wire(handshake=handshake)
-    wire.client(request("Metadata", 12, 1))
-    wire.broker(response("Metadata", 12, 1, **metadata((1, "10.0.1.2", 9092))))
+    wire.exchange("Metadata", 12, 1, metadata((1, "10.0.1.2", 9092)))
     wire.connection.gap_bytes, wire.connection.retransmissions = (0, size), (0, again)
     assert found([wire.close()])["capture-gaps"].severity == severity
 

