@@ -30,6 +30,14 @@ def capture_of(name: str, folder: Path = CAPTURES) -> Path:
     return next(folder.glob(f"{name}.pcap*"))
 
 
+def exchanges_of(*paths: Path, **options: Any) -> list[Any]:
+    """Return all exchanges of captures, which have to be undamaged."""
+    with open_capture(list(paths), **options) as capture:
+        found = list(capture.exchanges())
+        assert capture.damage is None
+    return found
+
+
 def pairs_of(*paths: Path, **options: Any) -> list[tuple[Row, Exchange]]:
     """Return all exchanges of captures with their rows."""
     with open_capture(list(paths), **options) as capture:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import socket
 from typing import Any
 
@@ -14,45 +13,28 @@ from kafkascope.proxy.engine.server import KafkaProxy
 from kafkascope.proxy.hosts import is_wildcard
 from kafkascope.proxy.serve.cli import serve
 from tests.interop.brokers import free_ports
-from tests.kit.proxy import (
-    API_VERSIONS,
-    METADATA,
-    broker,
-    connect,
-    endpoint,
-    read_frame,
-    request,
-    response,
-)
+from tests.kit import proxy as kit
+from tests.kit.proxy import METADATA, request
 from tests.kit.wire import framed
 
 NEWEST = APIS[METADATA].versions.high
 
 
-def answer(key: int, version: int, asked: bytes) -> bytes:
-    if key == API_VERSIONS:
+def answer(key: int, version: int, asked: bytes) -> bytes | None:
+    if key == kit.API_VERSIONS:
         keys = [{"api_key": METADATA, "min_version": 0, "max_version": NEWEST + 7}]
-        return response(API_VERSIONS, 3, {"api_keys": keys})
+        return kit.response(key, 3, {"api_keys": keys})
     if version > NEWEST:
         return framed(b"\0\0\0\1\0" + b"nobody knows this 10.9.8.7")
-    return response(METADATA, version, {"brokers": [endpoint(3), endpoint(5, "10.9.8.6")]})
-
-
-async def ask(bootstrap: str, data: bytes) -> bytes:
-    reader, writer = await connect(bootstrap)
-    writer.write(data)
-    told = await read_frame(reader)
-    writer.close()
-    await writer.wait_closed()
-    return told[4:]
+    return kit.cluster(kit.endpoint(3), kit.endpoint(5, "10.9.8.6"))(key, version, asked)
 
 
 def asked(data: bytes, **options: Any) -> tuple[bytes, KafkaProxy]:
     async def main() -> tuple[bytes, KafkaProxy]:
-        async with broker(answer) as up, KafkaProxy(str(up), **options) as proxy:
-            return await ask(proxy.bootstrap, data), proxy
+        async with kit.proxied(answer, **options) as proxy:
+            return (await proxy.ask(data))[4:], proxy
 
-    return asyncio.run(asyncio.wait_for(main(), 300))
+    return kit.run(main())  # type: ignore[no-any-return]
 
 
 def brokers(told: bytes) -> dict[int, tuple[str, int]]:
@@ -80,8 +62,8 @@ def test_ports_are_those_of_the_base_and_the_node() -> None:
 def test_versions_that_nobody_knows_are_offered_only_without_the_cap(
     clamp: bool, caplog: pytest.LogCaptureFixture
 ) -> None:
-    told, _ = asked(request(API_VERSIONS, 3), clamp=clamp)
-    (api,) = decode_response(told, API_VERSIONS, 3).body["api_keys"]
+    told, _ = asked(request(kit.API_VERSIONS, 3), clamp=clamp)
+    (api,) = decode_response(told, kit.API_VERSIONS, 3).body["api_keys"]
     assert api["max_version"] == (NEWEST if clamp else NEWEST + 7)
     assert bool(caplog.messages) is clamp
 

@@ -12,32 +12,33 @@ from kafkascope.proxy.engine.stream import LEAST_BYTES, READ_BYTES, Arena
 from kafkascope.proxy.limits import LIMITS
 from kafkascope.proxy.recording.direct import Lease
 from kafkascope.proxy.rules.faults import parse_fault
-from kafkascope.proxy.rules.rules import Chain
 from kafkascope.proxy.rules.verdicts import BROKER, CLIENT
 from tests.analyzer.metadata_logs import SECRETS, answer, log, snapshot
-from tests.kit.proxy import FETCH, HEARTBEAT, Bench, Tape, fetched, produce, request, response
+from tests.kit.proxy import FETCH, Bench, Tape, beat, fetched, produce, pulse, request, response
 from tests.kit.wire import framed
 
 SECRET = b"hunter2-hunter2"
 FETCH_SNAPSHOT = 59
 
 
+def logging_in(number: int) -> bytes:
+    return request(36, 2, {"auth_bytes": b"\0a\0" + SECRET}, correlation_id=number)
+
+
+def fetch(version: int, number: int) -> bytes:
+    return request(FETCH, version, correlation_id=number)
+
+
 KINDS = (
-    lambda n: (request(HEARTBEAT, 4, correlation_id=n), response(HEARTBEAT, 4, correlation_id=n)),
+    lambda n: (beat(n), pulse(n)),
     lambda n: (produce(correlation_id=n, size=3000), response(0, 9, correlation_id=n)),
     lambda n: (produce(correlation_id=n, acks=0), b""),
-    lambda n: (request(FETCH, 12, correlation_id=n), fetched(12, [], 500, correlation_id=n)),
-    lambda n: (request(FETCH, 16, correlation_id=n), fetched(16, [], 500, correlation_id=n)),
-    lambda n: (
-        request(36, 2, {"auth_bytes": b"\0a\0" + SECRET}, correlation_id=n),
-        response(36, 2, correlation_id=n),
-    ),
-    lambda n: (
-        request(HEARTBEAT, 4, correlation_id=n, client_id="other"),
-        response(HEARTBEAT, 4, correlation_id=n),
-    ),
-    lambda n: (request(FETCH, 12, correlation_id=n), answer(12, log(0), correlation_id=n)),
-    lambda n: (request(FETCH, 17, correlation_id=n), answer(17, log(1), correlation_id=n)),
+    lambda n: (fetch(12, n), fetched(12, [], 500, correlation_id=n)),
+    lambda n: (fetch(16, n), fetched(16, [], 500, correlation_id=n)),
+    lambda n: (logging_in(n), response(36, 2, correlation_id=n)),
+    lambda n: (beat(n, "other"), pulse(n)),
+    lambda n: (fetch(12, n), answer(12, log(0), correlation_id=n)),
+    lambda n: (fetch(17, n), answer(17, log(1), correlation_id=n)),
     lambda n: (request(FETCH_SNAPSHOT, 1, correlation_id=n), snapshot(log(4), correlation_id=n)),
 )
 HIDDEN = {7: (1, 12), 8: (1, 17), 9: (59, 1)}
@@ -65,62 +66,47 @@ def chunks(data: bytes, cuts: list[int]) -> list[bytes]:
 def test_all_bytes_pass_and_are_recorded_whatever_the_way(
     kinds: list[int], ins: list[int], outs: list[int], recorded: bool, rules: list[str]
 ) -> None:
-    bench = Bench()
-    Chain([parse_fault(rule) for rule in rules]).attach(bench.hub)
-    tape = Tape()
-    if recorded:
-        bench.context.tap = tape
+    bench = Bench(*rules)
+    tape = Tape(bench) if recorded else None
     pairs = [KINDS[kind](number + 1) for number, kind in enumerate(kinds)]
     asked, answered = (b"".join(pair[side] for pair in pairs) for side in (0, 1))
-    try:
-        for piece in chunks(asked, ins):
-            bench.feed(CLIENT, piece)
-        assert len(bench.relay.pairing) == sum(bool(answer) for _, answer in pairs)
-        for piece in chunks(answered, outs):
-            bench.feed(BROKER, piece)
-        assert bench.sent(BROKER) == asked
-        assert bench.sent(CLIENT) == answered
-        assert len(bench.relay.pairing) == 0
-        if recorded:
-            assert SECRET not in tape.told[0]
-            assert tape.told[0] == asked.replace(SECRET, b"*" * len(SECRET)).replace(
-                b"\0a\0" + b"*" * len(SECRET), b"*" * (len(SECRET) + 3)
-            )
-            assert not [secret for secret in SECRETS if secret in tape.told[1]]
-            assert tape.told[1] == b"".join(
-                masked_response(each, *HIDDEN[kind]) if kind in HIDDEN else each
-                for kind, (_, each) in zip(kinds, pairs, strict=True)
-            )
-    finally:
-        bench.listening.close()
+    for piece in chunks(asked, ins):
+        bench.feed(CLIENT, piece)
+    assert len(bench.relay.pairing) == sum(bool(answer) for _, answer in pairs)
+    for piece in chunks(answered, outs):
+        bench.feed(BROKER, piece)
+    assert bench.sent(BROKER) == asked
+    assert bench.sent(CLIENT) == answered
+    assert len(bench.relay.pairing) == 0
+    if tape is not None:
+        assert SECRET not in tape.of(0, CLIENT)
+        assert tape.of(0, CLIENT) == asked.replace(SECRET, b"*" * len(SECRET)).replace(
+            b"\0a\0" + b"*" * len(SECRET), b"*" * (len(SECRET) + 3)
+        )
+        told = tape.of(0, BROKER)
+        assert not [secret for secret in SECRETS if secret in told]
+        assert told == b"".join(
+            masked_response(each, *HIDDEN[kind]) if kind in HIDDEN else each
+            for kind, (_, each) in zip(kinds, pairs, strict=True)
+        )
 
 
 def test_a_rule_that_comes_later_is_asked_about_the_next_frame() -> None:
-    bench = Bench()
-    chain = Chain([parse_fault("client == nobody -> drop")])
-    chain.attach(bench.hub)
-    try:
-        for number in range(3):
-            bench.feed(CLIENT, request(HEARTBEAT, 4, correlation_id=number))
-        assert bench.relay.requests.quiet.heads
-        chain.add(parse_fault("api == Heartbeat -> drop on request"))
-        before = bench.sent(BROKER)
-        bench.feed(CLIENT, request(HEARTBEAT, 4, correlation_id=9))
-        assert bench.sent(BROKER) == before
-    finally:
-        bench.listening.close()
+    bench = Bench("client == nobody -> drop")
+    for number in range(3):
+        bench.feed(CLIENT, beat(number))
+    assert bench.relay.requests.quiet.heads
+    bench.chain.add(parse_fault("api == Heartbeat -> drop on request"))
+    before = bench.sent(BROKER)
+    bench.feed(CLIENT, beat(9))
+    assert bench.sent(BROKER) == before
 
 
 def test_a_rule_about_another_client_of_the_same_connection_fires() -> None:
-    bench = Bench()
-    chain = Chain([parse_fault("client == other -> drop on request")])
-    chain.attach(bench.hub)
-    try:
-        bench.feed(CLIENT, request(HEARTBEAT, 4))
-        bench.feed(CLIENT, request(HEARTBEAT, 4) + request(HEARTBEAT, 4, client_id="other"))
-        assert bench.sent(BROKER) == request(HEARTBEAT, 4) * 2
-    finally:
-        bench.listening.close()
+    bench = Bench("client == other -> drop on request")
+    bench.feed(CLIENT, beat())
+    bench.feed(CLIENT, beat() + beat(client_id="other"))
+    assert bench.sent(BROKER) == beat() * 2
 
 
 def test_memory_that_somebody_keeps_is_not_read_into() -> None:

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import json
 import os
 import signal
-import subprocess
+import socket
 import sys
 import threading
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 from typing import Any
 
@@ -27,26 +26,19 @@ from kafkascope.proxy.control.control import Control
 from kafkascope.proxy.engine.directory import parse_address
 from kafkascope.proxy.engine.server import KafkaProxy
 from kafkascope.proxy.recording.recorder import Recorder
-from tests.kit.proxy import (
-    HEARTBEAT,
-    PATIENCE_S,
-    broker,
-    connect,
-    echo,
-    read_frame,
-    refused,
-    request,
-    response,
-    run,
-    until,
-)
+from tests.kit import proxy as kit
+from tests.kit.proxy import beat, pulse, until
+from tests.kit.run import objects
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "s"
 
 
 @asynccontextmanager
-async def controlled(path: Path, **options: Any) -> AsyncIterator[tuple[KafkaProxy, Control]]:
-    async with broker(echo) as up:
-        made = KafkaProxy(str(up), **options)
-        await made.start()
+async def controlled(path: Path, **options: Any) -> AsyncIterator[tuple[kit.Proxied, Control]]:
+    async with kit.proxied(**options) as made:
         control = Control(made)
         await control.listen(path)
         try:
@@ -64,10 +56,9 @@ async def ask(path: Path, do: str, **members: Any) -> dict[str, Any]:
     return await asyncio.to_thread(once)
 
 
-async def leave(writer: asyncio.StreamWriter) -> None:
-    writer.close()
-    with contextlib.suppress(OSError):
-        await writer.wait_closed()
+def numbers(path: Path) -> list[int]:
+    """The correlation ids in a capture."""
+    return [each["correlation_id"] for each in objects("ls", path, "--json")]
 
 
 class Reader(threading.Thread):
@@ -89,23 +80,21 @@ class Reader(threading.Thread):
         return next(each for each in reversed(self.seen) if each["event"] == "state")
 
 
-async def test_a_wish_that_is_no_number_of_seconds_is_refused(tmp_path: Path) -> None:
-    path = tmp_path / "s"
+async def test_a_wish_that_is_no_number_of_seconds_is_refused(path: Path) -> None:
     async with controlled(path):
         for every in (float("nan"), True, "1"):
             with pytest.raises(RequestRefused, match="must be seconds"):
                 await ask(path, "watch", every=every)
 
 
-async def test_states_come_at_once_and_when_frames_are_held_and_decided(tmp_path: Path) -> None:
-    path = tmp_path / "s"
+async def test_states_come_at_once_and_when_frames_are_held_and_decided(path: Path) -> None:
     async with controlled(path) as (made, _):
         with Attached(path) as attached:
             reader = Reader(attached.events(every=3600))
             await until(lambda: len(reader.seen) == 1)
             await ask(path, "hold", filter="api == Heartbeat")
-            _, writer = await connect(made.bootstrap)
-            writer.write(request(HEARTBEAT, 4, {"group_id": "orders"}))
+            client = await made.client()
+            client.send(beat(group_id="orders"))
             await until(lambda: bool(reader.state["held"]))
             state = reader.state
             (held,) = state["held"]
@@ -126,13 +115,11 @@ async def test_states_come_at_once_and_when_frames_are_held_and_decided(tmp_path
             await until(lambda: reader.state["status"]["notices"] != [])
             notices = [each for each in reader.seen if each["event"] == "notice"]
             assert [each["text"] for each in notices] == ["something is worth saying"]
-            await leave(writer)
         await until(lambda: not reader.is_alive())
         await until(lambda: made.hub.watchers == set())
 
 
-async def test_a_watcher_that_does_not_read_stops_nobody(tmp_path: Path) -> None:
-    path = tmp_path / "s"
+async def test_a_watcher_that_does_not_read_stops_nobody(path: Path) -> None:
     async with controlled(path) as (made, control):
         _, deaf = await asyncio.open_unix_connection(path)
         deaf.write(b'{"do":"watch","every":0.1}\n')
@@ -147,55 +134,33 @@ async def test_a_watcher_that_does_not_read_stops_nobody(tmp_path: Path) -> None
 
 
 @pytest.mark.parametrize("recording", [False, True])
-def test_a_capture_starts_in_the_middle_of_open_connections(
-    tmp_path: Path, recording: bool
+async def test_a_capture_starts_in_the_middle_of_open_connections(
+    path: Path, tmp_path: Path, recording: bool
 ) -> None:
-    async def main() -> bytes:
-        path = tmp_path / "s"
-        recorder = Recorder(tmp_path / "w.pcapng") if recording else None
-        async with controlled(path, recorder=recorder) as (made, control):
-            reader, writer = await connect(made.bootstrap)
-            writer.write(request(HEARTBEAT, 4, correlation_id=1))
-            await read_frame(reader)
-            await ask(path, "flush")
-            attached = Attached(path)
-            stream = await asyncio.to_thread(attached.capture)
-            reading = asyncio.create_task(asyncio.to_thread(stream.read))
-            await until(lambda: bool(control.streaming) and made.hub.recording is not None)
-            for number in (2, 3):
-                writer.write(request(HEARTBEAT, 4, correlation_id=number))
-                await read_frame(reader)
-            await leave(writer)
-            await made.stop(1)
-            await control.close()
-            data = await reading
-            attached.close()
-            return data
-
-    data = run(main())
-    (tmp_path / "stream.pcapng").write_bytes(data)
-    assert _ids(tmp_path / "stream.pcapng") == [2, 3]
-
-
-def _ids(path: Path) -> list[int]:
-    done = subprocess.run(
-        [sys.executable, "-m", "kafkascope.tui.cli", "ls", str(path), "--json"],
-        capture_output=True,
-        text=True,
-        timeout=60,
-    )
-    assert done.returncode == 0, done.stderr
-    return [json.loads(line)["correlation_id"] for line in done.stdout.splitlines()]
+    recorder = Recorder(tmp_path / "w.pcapng") if recording else None
+    async with controlled(path, recorder=recorder) as (made, control):
+        client = await made.client()
+        await client.ask(beat(1))
+        await ask(path, "flush")
+        attached = Attached(path)
+        stream = await asyncio.to_thread(attached.capture)
+        reading = asyncio.create_task(asyncio.to_thread(stream.read))
+        await until(lambda: bool(control.streaming) and made.hub.recording is not None)
+        await client.ask(beat(2), beat(3))
+        await client.leave()
+        await made.stop(1)
+        await control.close()
+        (tmp_path / "stream.pcapng").write_bytes(await reading)
+        attached.close()
+    assert numbers(tmp_path / "stream.pcapng") == [2, 3]
 
 
 async def test_a_proxy_that_records_nothing_stops_recording_with_the_last_stream(
-    tmp_path: Path,
+    path: Path,
 ) -> None:
-    path = tmp_path / "s"
     async with controlled(path) as (made, _):
-        reader, writer = await connect(made.bootstrap)
-        writer.write(request(HEARTBEAT, 4))
-        await read_frame(reader)
+        client = await made.client()
+        await client.ask(beat())
         first, second = Attached(path), Attached(path)
         await asyncio.to_thread(first.capture)
         await asyncio.to_thread(second.capture)
@@ -207,13 +172,10 @@ async def test_a_proxy_that_records_nothing_stops_recording_with_the_last_stream
         await until(lambda: made.recorder is None)
         assert made.hub.recording is None
         assert all(h.kafka.relay.context.tap is None for h in made.handlers)  # type: ignore[union-attr]
-        writer.write(request(HEARTBEAT, 4))
-        await read_frame(reader)
-        await leave(writer)
+        await client.ask(beat())
 
 
-async def test_exchanges_come_as_lines_of_json(tmp_path: Path) -> None:
-    path = tmp_path / "s"
+async def test_exchanges_come_as_lines_of_json(path: Path) -> None:
     async with controlled(path) as (made, _):
         with Attached(path) as attached:
             with pytest.raises(RequestRefused, match="filter"):
@@ -221,159 +183,90 @@ async def test_exchanges_come_as_lines_of_json(tmp_path: Path) -> None:
             lines = await asyncio.to_thread(attached.exchanges, "correlation_id == 2")
             reading = Reader(lines)
             await until(lambda: made.hub.recording is not None)
-            reader, writer = await connect(made.bootstrap)
-            for number in (1, 2, 3):
-                writer.write(request(HEARTBEAT, 4, correlation_id=number))
-                assert await read_frame(reader) == response(HEARTBEAT, 4, correlation_id=number)
+            assert await made.ask(*map(beat, (1, 2, 3))) == pulse(3)
             await until(lambda: bool(reading.seen))
-            await leave(writer)
         await until(lambda: made.recorder is None)
         assert [each["correlation_id"] for each in reading.seen] == [2]
 
 
-async def test_after_a_flush_the_file_holds_what_passed(tmp_path: Path) -> None:
-    path, file = tmp_path / "s", tmp_path / "w.pcapng"
+async def test_after_a_flush_the_file_holds_what_passed(path: Path, tmp_path: Path) -> None:
+    file = tmp_path / "w.pcapng"
     async with controlled(path, recorder=Recorder(file)) as (made, _):
-        reader, writer = await connect(made.bootstrap)
-        for number in range(5):
-            writer.write(request(HEARTBEAT, 4, correlation_id=number))
-            await read_frame(reader)
+        client = await made.client()
+        await client.ask(*map(beat, range(5)))
         assert (await ask(path, "flush"))["files"] == [str(file)]
-        assert await asyncio.to_thread(_ids, file) == list(range(5))
-        await leave(writer)
+        assert await asyncio.to_thread(numbers, file) == list(range(5))
 
 
-async def test_a_socket_that_is_in_use_is_not_taken(tmp_path: Path) -> None:
-    path = tmp_path / "s"
+async def test_a_socket_that_is_in_use_is_not_taken(path: Path) -> None:
     async with controlled(path):
         with pytest.raises(OSError, match="another process listens"):
             await Control(KafkaProxy("127.0.0.1:1")).listen(path)
         assert (await ask(path, "status"))["mode"] == "reverse"
 
 
-async def test_a_socket_that_was_left_behind_is_replaced(tmp_path: Path) -> None:
-    async def main() -> None:
-        path = tmp_path / "s"
-        await asyncio.start_unix_server(lambda r, w: None, path)
-        async with controlled(path):
-            assert (await ask(path, "status"))["mode"] == "reverse"
-
-    import socket
-
-    left = socket.socket(socket.AF_UNIX)
-    left.bind(str(tmp_path / "s"))
-    left.close()
-
-    async with controlled(tmp_path / "s"):
-        assert (await ask(tmp_path / "s", "status"))["mode"] == "reverse"
+async def test_a_socket_that_was_left_behind_is_replaced(path: Path) -> None:
+    with socket.socket(socket.AF_UNIX) as left:
+        left.bind(str(path))
+    async with controlled(path):
+        assert (await ask(path, "status"))["mode"] == "reverse"
 
 
-def test_proxies_are_found_by_pid_path_or_because_there_is_one(
+async def test_proxies_are_found_by_pid_path_or_because_there_is_one(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path))
     with pytest.raises(NoProxy, match="no proxy of yours is running"):
         find()
-    command = [
-        sys.executable,
-        "-m",
-        "kafkascope.proxy.cli",
-        "--upstream",
-        "127.0.0.1:1",
-        "-q",
-        "--until-eof",
-    ]
-    command += ["--listen", "127.0.0.1:0", "--ready-file"]
-    children = [
-        subprocess.Popen(
-            [*command, str(tmp_path / f"ready{turn}")],
-            stdin=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
-        )
-        for turn in range(2)
-    ]
-
-    async def ready() -> None:
-        await until(lambda: all((tmp_path / f"ready{turn}").exists() for turn in range(2)))
-
-    try:
-        run(ready())
+    words = ("--upstream", "127.0.0.1:1", "-q", "--until-eof")
+    async with kit.started(tmp_path, *words) as one, kit.started(tmp_path, *words) as two:
         with pytest.raises(NoProxy, match="several"):
             find()
-        path = find(str(children[0].pid))
+        path = find(str(one.process.pid))
         assert find(str(path)) == path
-        with Attached(path) as attached:
-            assert attached.ask("status")["pid"] == children[0].pid
-            assert attached.ask("stop") == {}
-        assert children[0].wait(PATIENCE_S) == 0
-        assert find() == find(str(children[1].pid))
-        assert children[1].stdin is not None
-        children[1].stdin.close()
-        assert children[1].wait(PATIENCE_S) == 0
-    finally:
-        for child in children:
-            child.kill()
-            child.wait()
-            assert child.stdin is not None
-            child.stdin.close()
+        assert (await ask(path, "status"))["pid"] == one.process.pid
+        assert await ask(path, "stop") == {}
+        assert await asyncio.wait_for(one.process.wait(), kit.PATIENCE_S) == 0
+        assert find() == find(str(two.process.pid))
+        assert (await two.ended())[0] == 0
 
 
-async def test_a_second_signal_ends_it_whatever_hangs(tmp_path: Path) -> None:
-    ready, path = tmp_path / "ready", tmp_path / "s"
-    async with broker(lambda *asked: None) as up:  # a broker that never answers
-        child = await asyncio.create_subprocess_exec(
-            *(sys.executable, "-m", "kafkascope.proxy.cli", "--upstream", str(up), "-q"),
-            *("--listen", "127.0.0.1:0", "--grace", "600s"),
-            *("--control", str(path), "--ready-file", str(ready)),
-        )
-        await until(lambda: ready.exists() and ready.read_text() != "")
-        _, writer = await connect(ready.read_text().strip())
-        writer.write(request(HEARTBEAT, 4))
+async def test_a_second_signal_ends_it_whatever_hangs(path: Path, tmp_path: Path) -> None:
+    async with AsyncExitStack() as stack:
+        up = await stack.enter_async_context(kit.broker(lambda *asked: None))  # it never answers
+        words = ("--upstream", up, "-q", "--grace", "600s", "--control", path)
+        child = await stack.enter_async_context(kit.started(tmp_path, *words))
+        client = await kit.Link.to(child.bootstrap)
+        client.send(beat())
         connections: list[dict[str, Any]] = []
         while not (connections and connections[0]["in_flight"]):
             connections = (await ask(path, "connections"))["connections"]
-        child.send_signal(signal.SIGINT)
+        child.process.send_signal(signal.SIGINT)
         # It has heard that one: two that come together are one.
-        await until(lambda: refused(parse_address(ready.read_text().strip())))
+        await until(lambda: kit.refused(parse_address(child.bootstrap)))
         with pytest.raises(TimeoutError):
-            await asyncio.wait_for(asyncio.shield(child.wait()), 0.5)
-        child.send_signal(signal.SIGINT)
-        await asyncio.wait_for(child.wait(), PATIENCE_S)
+            await asyncio.wait_for(asyncio.shield(child.process.wait()), 0.5)
+        child.process.send_signal(signal.SIGINT)
+        await asyncio.wait_for(child.process.wait(), kit.PATIENCE_S)
         assert not path.exists()
-        await leave(writer)
+        await client.leave()
 
 
-def test_a_second_signal_ends_it_while_nobody_reads_the_lines(tmp_path: Path) -> None:
-    async def main() -> int:
-        ready = tmp_path / "ready"
-        async with broker(echo) as up:
-            command = [
-                sys.executable,
-                "-m",
-                "kafkascope.proxy.cli",
-                "--upstream",
-                str(up),
-                "--json",
-            ]
-            command += ["--listen", "127.0.0.1:0", "--control", "none", "--ready-file", str(ready)]
-            child = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
-            await until(lambda: ready.exists() and ready.read_text() != "")
-            address = parse_address(ready.read_text().strip())
-            reader, writer = await connect(str(address))
-            for number in range(150):  # more lines than a pipe holds, and fewer packets
-                writer.write(request(HEARTBEAT, 4, correlation_id=number))
-                await read_frame(reader)
-            await leave(writer)
-            child.send_signal(signal.SIGTERM)
-            await until(lambda: refused(address))
-            child.send_signal(signal.SIGTERM)
-            code = await asyncio.to_thread(child.wait, PATIENCE_S)
-            # What prints the lines could not: the pipe holds a part of them.
-            assert child.stdout is not None
-            child.stdout.close()
-            return code
-
-    assert run(main()) == 130
+async def test_a_second_signal_ends_it_while_nobody_reads_the_lines(tmp_path: Path) -> None:
+    ends = os.pipe()
+    async with kit.broker(kit.echo) as up:
+        words = ("--upstream", up, "--json", "--control", "none")
+        async with kit.started(tmp_path, *words, stdout=ends[1]) as child:
+            # More lines than a pipe holds, and fewer packets.
+            await kit.ask(child.bootstrap, *map(beat, range(150)))
+            child.process.send_signal(signal.SIGTERM)
+            await until(lambda: kit.refused(parse_address(child.bootstrap)))
+            child.process.send_signal(signal.SIGTERM)
+            # What prints the lines goes on until nobody has the other end of its pipe.
+            await until(lambda: child.process.returncode is not None)
+            assert child.process.returncode == 130
+            for end in ends:
+                os.close(end)
 
 
 def test_open_shows_a_proxy_of_its_own_and_ends_it(
@@ -408,27 +301,10 @@ def test_open_shows_a_proxy_of_its_own_and_ends_it(
     assert (tmp_path / "w.pcapng").exists()
 
 
-def test_only_lines_that_a_filter_wants_are_printed() -> None:
-    async def main() -> bytes:
-        async with broker(echo) as up:
-            child = await asyncio.create_subprocess_exec(
-                *(sys.executable, "-m", "kafkascope.proxy.cli", "--upstream", str(up), "--json"),
-                *("--listen", "127.0.0.1:0", "--control", "none", "--until-eof"),
-                *("-Y", "correlation_id == 2", "--ready-file", "/dev/stderr"),
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.PIPE,
-            )
-            assert child.stderr is not None
-            bootstrap = ""
-            while not bootstrap.startswith("127."):
-                bootstrap = (await child.stderr.readline()).decode()
-            reader, writer = await connect(bootstrap.strip())
-            for number in (1, 2, 3):
-                writer.write(request(HEARTBEAT, 4, correlation_id=number))
-                await read_frame(reader)
-            await leave(writer)
-            return (await child.communicate(b""))[0]
-
-    printed = run(main()).splitlines()
-    assert [json.loads(line)["correlation_id"] for line in printed] == [2]
+async def test_only_lines_that_a_filter_wants_are_printed(tmp_path: Path) -> None:
+    async with kit.broker(kit.echo) as up:
+        words = ("--upstream", up, "--json", "--control", "none", "--until-eof")
+        async with kit.started(tmp_path, *words, "-Y", "correlation_id == 2") as child:
+            await kit.ask(child.bootstrap, *map(beat, (1, 2, 3)))
+            _, printed, _ = await child.ended()
+    assert [json.loads(line)["correlation_id"] for line in printed.splitlines()] == [2]

@@ -10,6 +10,7 @@ import socket
 import stat
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -27,7 +28,8 @@ from kafkascope.proxy.engine.server import KafkaProxy
 from kafkascope.proxy.rules.faults import FAULTS
 from kafkascope.tui.cli import main
 from tests.hosts import BENT, LOOPBACK
-from tests.kit.proxy import HEARTBEAT, broker, connect, echo, read_frame, request, response, until
+from tests.kit import proxy as kit
+from tests.kit.proxy import beat, proxied, pulse, until
 from tests.kit.samples import SAMPLES
 
 SAMPLE = str(SAMPLES / "sasl-old.pcap")
@@ -44,63 +46,60 @@ def answered(control: Control, line: bytes) -> bytes:
         return answers.response(request, error)
 
 
-class Caller:
-    def __init__(self, control: Control) -> None:
-        self.control = control
+def caller(proxy: KafkaProxy) -> Callable[..., dict[str, Any]]:
+    """What asks a proxy to do something, and returns its answer."""
+    control = Control(proxy)
 
-    def __call__(self, **told: Any) -> dict[str, Any]:
-        answer: dict[str, Any] = json.loads(answered(self.control, json.dumps(told).encode()))
-        return answer
+    def do(word: str, **told: Any) -> dict[str, Any]:
+        line = json.dumps({"do": word, **told}).encode()
+        return dict(json.loads(answered(control, line)))
+
+    return do
 
 
 async def test_frames_are_held_shown_edited_dropped_and_released() -> None:
-    async with broker(echo) as up, KafkaProxy(str(up)) as made:
-        do = Caller(Control(made))
-        assert do(do="hold", filter="api == Heartbeat")["ok"]
-        reader, writer = await connect(made.bootstrap)
-        for number in (1, 2, 3):
-            writer.write(request(HEARTBEAT, 4, {"group_id": "g"}, correlation_id=number))
+    async with proxied() as made:
+        do = caller(made)
+        assert do("hold", filter="api == Heartbeat")["ok"]
+        client = await made.client()
+        client.send(*(beat(number, group_id="g") for number in (1, 2, 3)))
         await until(lambda: len(made.held))
-        (first,) = do(do="held")["held"]
-        assert do(do="show", number=first["number"])["body"]["group_id"] == "g"
-        assert do(do="drop", number=first["number"])["ok"]
+        (first,) = do("held")["held"]
+        assert do("show", number=first["number"])["body"]["group_id"] == "g"
+        assert do("drop", number=first["number"])["ok"]
         await until(lambda: len(made.held))
-        (second,) = do(do="held")["held"]
-        body = do(do="show", number=second["number"])["body"] | {"group_id": "h"}
-        wrong = do(do="edit", number=second["number"], body=body | {"generation_id": "x"})
+        (second,) = do("held")["held"]
+        body = do("show", number=second["number"])["body"] | {"group_id": "h"}
+        wrong = do("edit", number=second["number"], body=body | {"generation_id": "x"})
         assert not wrong["ok"]
-        assert do(do="edit", number=second["number"], body=body)["ok"]
+        assert do("edit", number=second["number"], body=body)["ok"]
         await until(lambda: len(made.held))
-        assert do(do="release", number="all") == {"ok": True, "released": 1}
-        assert await read_frame(reader) == response(HEARTBEAT, 4, correlation_id=2)
-        assert await read_frame(reader) == response(HEARTBEAT, 4, correlation_id=3)
-        assert do(do="hold", filter=None)["rules"] == []
+        assert do("release", number="all") == {"ok": True, "released": 1}
+        assert [await client.frame() for _ in range(2)] == [pulse(2), pulse(3)]
+        assert do("hold", filter=None)["rules"] == []
         assert len(made.rules) == 0
-        writer.close()
 
 
 async def test_a_held_response_can_be_edited() -> None:
-    async with broker(echo) as up, KafkaProxy(str(up)) as made:
-        do = Caller(Control(made))
-        do(do="hold", filter="api == Heartbeat", on="response")
-        reader, writer = await connect(made.bootstrap)
-        writer.write(request(HEARTBEAT, 4))
+    async with proxied() as made:
+        do = caller(made)
+        do("hold", filter="api == Heartbeat", on="response")
+        client = await made.client()
+        client.send(beat())
         await until(lambda: len(made.held))
-        (held,) = do(do="held")["held"]
+        (held,) = do("held")["held"]
         assert held["kind"] == "response"
-        body = do(do="show", number=held["number"])["body"] | {"error_code": 27}
-        assert do(do="edit", number=held["number"], body=body)["ok"]
-        assert await read_frame(reader) == response(HEARTBEAT, 4, {"error_code": 27})
-        writer.close()
+        body = do("show", number=held["number"])["body"] | {"error_code": 27}
+        assert do("edit", number=held["number"], body=body)["ok"]
+        assert await client.frame() == pulse(1, 27)
 
 
 def test_rules_are_added_listed_and_removed() -> None:
-    made = KafkaProxy("127.0.0.1:1")
-    do = Caller(Control(made))
-    assert do(do="fault", rule="api == Fetch -> drop once", name="one")["ok"]
-    assert [rule["name"] for rule in do(do="rules")["rules"]] == ["one"]
-    assert do(do="remove", name="one") == {"ok": True, "removed": 1}
-    assert do(do="rules")["rules"] == []
+    do = caller(KafkaProxy("127.0.0.1:1"))
+    assert do("fault", rule="api == Fetch -> drop once", name="one")["ok"]
+    assert [rule["name"] for rule in do("rules")["rules"]] == ["one"]
+    assert do("remove", name="one") == {"ok": True, "removed": 1}
+    assert do("rules")["rules"] == []
 
 
 @pytest.mark.parametrize(
@@ -127,7 +126,7 @@ def test_what_cannot_be_done_is_said(told: Any, sentence: str) -> None:
 
 
 async def test_the_socket_is_for_its_owner_only(tmp_path: Path) -> None:
-    async with broker(echo) as up, KafkaProxy(str(up)) as made:
+    async with proxied() as made:
         control = Control(made)
         path = tmp_path / "control.sock"
         await control.listen(path)
@@ -161,7 +160,7 @@ async def test_the_socket_takes_no_mode_and_no_link_of_what_was_there(
     if before != "link":
         path.chmod(0o777)
 
-    async with broker(echo) as up, KafkaProxy(str(up)) as made:
+    async with proxied() as made:
         control = Control(made)
         if before in ("file", "fifo", "folder"):
             with pytest.raises(OSError, match="not a socket"):
@@ -235,18 +234,24 @@ async def test_a_folder_that_another_user_made_first_leads_to_another_place(
     assert folder.stat().st_uid == 12_345
 
 
-async def test_prometheus_gets_its_text() -> None:
-    async with broker(echo) as up, KafkaProxy(str(up)) as made:
-        exposition = Exposition(made)
+async def scraped(request: bytes, *hosts: str) -> bytes:
+    """The answer to a request of HTTP."""
+    async with proxied() as made:
+        exposition = Exposition(made, hosts)
         await exposition.listen(Address("127.0.0.1", 0))
-        for path, status in (("/metrics", b"200"), ("/", b"404")):
-            reader, writer = await asyncio.open_connection("127.0.0.1", exposition.port)
-            writer.write(f"GET {path} HTTP/1.1\r\nHost: localhost\r\n\r\n".encode())
-            told = await reader.read()
-            assert told.split()[1] == status
-            assert (b"kafkascope_connections " in told) == (path == "/metrics")
-            writer.close()
+        client = await kit.Link.to(f"127.0.0.1:{exposition.port}")
+        client.send(request)
+        told = await client.rest()
+        await client.leave()
         await exposition.close()
+        return told
+
+
+@pytest.mark.parametrize(("path", "status"), [(b"/metrics", b"200"), (b"/", b"404")])
+async def test_prometheus_gets_its_text(path: bytes, status: bytes) -> None:
+    told = await scraped(b"GET " + path + b" HTTP/1.1\r\nHost: localhost\r\n\r\n")
+    assert told.split()[1] == status
+    assert (b"kafkascope_connections " in told) == (path == b"/metrics")
 
 
 NAMED = [b"Accept: */*\r\nHost: metrics.internal:80", b"Host: Metrics.Internal"]
@@ -256,16 +261,10 @@ SERVED = [*LOOPBACK, *NAMED]
 @pytest.mark.parametrize("headers", [*SERVED, *BENT])
 @pytest.mark.parametrize("protocol", [b"HTTP/1.1", b"HTTP/1.0"])
 async def test_only_hosts_of_ours_get_the_metrics(headers: bytes, protocol: bytes) -> None:
-    async with broker(echo) as up, KafkaProxy(str(up)) as made:
-        exposition = Exposition(made, ["Metrics.internal"])
-        await exposition.listen(Address("127.0.0.1", 0))
-        reader, writer = await asyncio.open_connection("127.0.0.1", exposition.port)
-        writer.write(b"GET /metrics " + protocol + b"\r\n" + headers + b"\r\n\r\n")
-        told = await reader.read()
-        assert (b"kafkascope_connections " in told) == (headers in SERVED)
-        assert told.split()[1] in ((b"200",) if headers in SERVED else (b"400", b"403"))
-        writer.close()
-        await exposition.close()
+    request = b"GET /metrics " + protocol + b"\r\n" + headers + b"\r\n\r\n"
+    told = await scraped(request, "Metrics.internal")
+    assert (b"kafkascope_connections " in told) == (headers in SERVED)
+    assert told.split()[1] in ((b"200",) if headers in SERVED else (b"400", b"403"))
 
 
 def test_a_url_that_names_another_host_gets_no_metrics() -> None:
@@ -389,7 +388,8 @@ asyncio.run(main())
 AS_PROXY = 'import os; os.setgid(12345); exec(open("/dev/fd/3").read())'
 BROKER = """
 import asyncio
-from tests.kit.proxy import *
+from tests.kit import proxy as kit
+from tests.kit.proxy import beat, proxied, pulse, until
 async def main():
     async def serve(r, w):
         while True:
@@ -402,7 +402,8 @@ asyncio.run(main())
 """
 CLIENT = """
 import asyncio
-from tests.kit.proxy import *
+from tests.kit import proxy as kit
+from tests.kit.proxy import beat, proxied, pulse, until
 async def main():
     r, w = await connect("10.77.0.1:9092")
     w.write(request(3, 12))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import threading
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -15,8 +14,7 @@ import pytest
 from kafkascope.analyzer.exchanges.offline import open_capture
 from kafkascope.analyzer.reading.options import SchemaOptions
 from kafkascope.dissectors.errors import DissectError
-from kafkascope.dissectors.records.records import Batch, Record, batches, crc_ok, open_batch
-from kafkascope.dissectors.registry import decode_request
+from kafkascope.dissectors.records.records import Record
 from kafkascope.proxy.engine.schemas import LateSchemas
 from kafkascope.proxy.engine.server import KafkaProxy
 from kafkascope.proxy.limits import Limits
@@ -24,50 +22,24 @@ from kafkascope.proxy.recording.recorder import Recorder
 from kafkascope.proxy.rules.faults import FaultError, parse_fault
 from kafkascope.schemas.decoding import Payloads
 from kafkascope.schemas.model import Schema, SchemaKey
-from tests.analyzer.filter.decoded.orders import (
-    ORDER,
-    VALUE,
-    avro,
-    frames,
-    payloads,
-    schema_folder,
-    user,
-)
-from tests.kit.proxy import broker, connect, read_frame, until
+from tests.analyzer.filter.decoded import orders
+from tests.analyzer.filter.decoded.orders import VALUE, avro, frames, payloads, user
+from tests.kit import proxy as kit
+from tests.kit.proxy import until
 
 RULE = "api == Produce and record.value.count > 100"
+SLOW = f"{RULE} -> delay 1ms"
 SMALL = VALUE | {"count": 5}
 
 
-class Client:
-    """Sends frames of Produce and reads the answers."""
-
-    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        self.reader, self.writer = reader, writer
-
-    def send(self, frame: bytes) -> None:
-        self.writer.write(frame)
-
-    async def ask(self, frame: bytes) -> bytes:
-        self.send(frame)
-        return await read_frame(self.reader)
-
-
 @asynccontextmanager
-async def traffic(**options: Any) -> AsyncIterator[tuple[KafkaProxy, Client, list[bytes]]]:
+async def traffic(
+    *rules: str, **options: Any
+) -> AsyncIterator[tuple[kit.Proxied, kit.Link, list[bytes]]]:
     """A proxy, a client, and what the broker got."""
-    got: list[bytes] = []
-
-    def answer(key: int, version: int, whole: bytes) -> bytes:
-        got.append(whole)
-        return frames()[1]
-
-    async with broker(answer) as upstream, KafkaProxy(str(upstream), **options) as proxy:
-        reader, writer = await connect(proxy.bootstrap)
-        try:
-            yield proxy, Client(reader, writer), got
-        finally:
-            writer.close()
+    upstream = kit.Noted(lambda *_: frames()[1])
+    async with kit.proxied(upstream, *rules, **options) as proxy:
+        yield proxy, await proxy.client(), upstream.asked
 
 
 def order(value: dict[str, Any] = VALUE, **more: Any) -> bytes:
@@ -76,14 +48,13 @@ def order(value: dict[str, Any] = VALUE, **more: Any) -> bytes:
 
 @pytest.fixture
 def schemas(tmp_path: Path) -> SchemaOptions:
-    return SchemaOptions((str(schema_folder(tmp_path / "schemas")),))
+    return SchemaOptions((str(orders.schema_folder(tmp_path / "schemas")),))
 
 
 async def test_what_matches_is_held_edited_and_goes_on_in_its_schema(
     schemas: SchemaOptions,
 ) -> None:
-    async with traffic(schemas=schemas) as (proxy, client, got):
-        proxy.rules.add(parse_fault(f"{RULE} -> hold"))
+    async with traffic(f"{RULE} -> hold", schemas=schemas) as (proxy, client, got):
         plain = order(SMALL)
         await client.ask(plain)
         assert got == [plain]  # looked at, and passed as it came
@@ -93,14 +64,10 @@ async def test_what_matches_is_held_edited_and_goes_on_in_its_schema(
         assert held["rule"] == f"{RULE} -> hold"
         body = proxy.held.body(held["number"])
         assert body is not None
-        records = body["topic_data"][0]["partition_data"][0]["records"]["batches"][0]["records"]
-        records[0]["value_decoded"]["count"] = 7
-        records[0]["value_decoded"]["items"] = []
+        records_in(body)[0]["value_decoded"] |= {"count": 7, "items": []}
         proxy.held.edit(held["number"], body)
-        await read_frame(client.reader)
-        sent = decode_request(got[1][4:]).body["topic_data"][0]["partition_data"][0]["records"]
-        (batch,) = (each for each in batches(sent) if isinstance(each, Batch))
-        (record,) = open_batch(sent, batch).records
+        await client.frame()
+        (record,) = records_of(got[1])
         before = payloads().decode("t", "value", avro(), ())
         after = payloads().decode("t", "value", record.value, ())
         assert before is not None
@@ -109,14 +76,12 @@ async def test_what_matches_is_held_edited_and_goes_on_in_its_schema(
 
 
 async def test_rules_follow_each_other_and_count(schemas: SchemaOptions) -> None:
-    async with traffic(schemas=schemas) as (proxy, client, got):
-        first = parse_fault(f"{RULE} -> delay 10ms")
-        second = parse_fault("record.key.user-id == 1 -> error NOT_LEADER_OR_FOLLOWER nth 2")
-        proxy.rules.add(first)
-        proxy.rules.add(second)
+    rules = f"{RULE} -> delay 10ms", "record.key.user-id == 1 -> error NOT_LEADER_OR_FOLLOWER nth 2"
+    async with traffic(*rules, schemas=schemas) as (proxy, client, got):
+        first, second = (each.trigger for each in proxy.rules)  # type: ignore[union-attr]
         answers = [await client.ask(order(value)) for value in (SMALL, VALUE, VALUE)]
-        assert first.trigger.fired == 2
-        assert (second.trigger.matched, second.trigger.fired) == (2, 1)
+        assert first.fired == 2
+        assert (second.matched, second.fired) == (2, 1)
         assert answers[0] == answers[2] != answers[1]
         assert len(got) == 2
 
@@ -126,8 +91,7 @@ async def test_a_recording_says_what_was_done_to_which_frame(
 ) -> None:
     path = tmp_path / "seen.pcapng"
 
-    async with traffic(schemas=schemas, recorder=Recorder(path)) as (proxy, client, _):
-        proxy.rules.add(parse_fault(f"{RULE} -> delay 1ms"))
+    async with traffic(SLOW, schemas=schemas, recorder=Recorder(path)) as (_, client, _):
         for value in (SMALL, VALUE):
             await client.ask(order(value))
     with open_capture([path]) as capture:
@@ -149,34 +113,28 @@ async def test_records_are_decoded_beside_the_event_loop(
 
     monkeypatch.setattr(Payloads, "decode", decode)
 
-    async with traffic(schemas=schemas) as (proxy, client, got):
-        proxy.rules.add(parse_fault(f"{RULE} -> hold"))
+    async with traffic(f"{RULE} -> hold", schemas=schemas) as (proxy, client, got):
         client.send(order(SMALL))
         await until(lambda: threads)
         # Another connection, whose frame no such rule looks at, does not wait.
-        reader, writer = await connect(proxy.bootstrap)
-        other = Client(reader, writer)
         proxy.rules.clear()
-        await other.ask(order(SMALL, number=2))
+        await proxy.ask(order(SMALL, number=2))
         assert len(got) == 1
         slow.set()
-        await read_frame(client.reader)
-        writer.close()
+        await client.frame()
     assert threading.main_thread() not in threads
 
 
 async def test_a_schema_that_nobody_knows_is_told_once() -> None:
-    async with traffic() as (proxy, client, _):
-        fault = parse_fault(f"not ({RULE}) -> delay 1ms")
-        proxy.rules.add(fault)
+    async with traffic(f"not ({RULE}) -> delay 1ms") as (proxy, client, _):
         for _ in range(3):
             await client.ask(order())
-        said = [text for _, text in proxy.hub.notices if "schema" in text]
+        said = [text for text in proxy.said() if "schema" in text]
         assert len(said) == len(set(said))
         assert [text for text in said if "id 7" in text] == [
             "no schema with id 7: rules about decoded keys and values do not match its records"
         ]
-        assert fault.trigger.fired == 3
+        assert proxy.fault.trigger.fired == 3
 
 
 async def test_a_registry_is_asked_beside_the_traffic() -> None:
@@ -190,30 +148,33 @@ async def test_a_registry_is_asked_beside_the_traffic() -> None:
 
     async with traffic() as (proxy, client, _):
         proxy.schemas.late = LateSchemas(ask)
-        fault = parse_fault(f"{RULE} -> delay 1ms")
+        fault = parse_fault(SLOW)
         proxy.rules.add(fault)
         await client.ask(order())  # the registry hangs, the frame does not
-        assert fault.trigger.fired == 0
+        assert proxy.fault.trigger.fired == 0
         answer.set()
         await until(lambda: proxy.schemas.late.changes)
         await client.ask(order())
-        assert fault.trigger.fired == 1
+        assert proxy.fault.trigger.fired == 1
 
 
 async def test_schemas_that_pass_serve_what_follows() -> None:
-    said = {"subject": "t-value", "version": 1, "id": 7, "schema": orjson.dumps(ORDER).decode()}
+    said = {
+        "subject": "t-value",
+        "version": 1,
+        "id": 7,
+        "schema": orjson.dumps(orders.ORDER).decode(),
+    }
     key = b'{"keytype":"SCHEMA","subject":"t-value","version":1,"magic":1}'
     registration = frames((key, orjson.dumps(said | {"deleted": False})), topic="_schemas")[0]
 
-    async with traffic() as (proxy, client, _):
-        fault = parse_fault(f"{RULE} -> delay 1ms")
-        proxy.rules.add(fault)
+    async with traffic(SLOW) as (proxy, client, _):
         await client.ask(order())
-        assert fault.trigger.fired == 0
+        assert proxy.fault.trigger.fired == 0
         assert proxy.schemas.held is None
         await client.ask(registration)
         await client.ask(order())
-        assert fault.trigger.fired == 1
+        assert proxy.fault.trigger.fired == 1
         assert proxy.schemas.held is not None
 
 
@@ -223,23 +184,25 @@ async def test_of_a_large_frame_the_first_records_count(schemas: SchemaOptions) 
         client,
         _,
     ):
-        fault = parse_fault(f"{RULE} -> delay 1ms")
+        fault = parse_fault(SLOW)
         proxy.rules.add(fault)
         await client.ask(frames((None, avro()), *[(None, avro(SMALL))] * 50)[0])
-        assert fault.trigger.fired == 1
+        assert proxy.fault.trigger.fired == 1
         await client.ask(frames(*[(None, avro(SMALL))] * 50, (None, avro()))[0])
-        assert fault.trigger.fired == 1
-        said = [text for _, text in proxy.hub.notices if "see only the first ones" in text]
+        assert proxy.fault.trigger.fired == 1
+        said = [text for text in proxy.said() if "see only the first ones" in text]
         assert len(said) == 1
 
 
 async def test_a_frame_that_takes_too_long_goes_on(schemas: SchemaOptions) -> None:
-    async with traffic(schemas=schemas, limits=Limits(rule_record_s=-1.0)) as (proxy, client, _):
-        fault = parse_fault(f"{RULE} -> delay 1ms")
-        proxy.rules.add(fault)
+    async with traffic(SLOW, schemas=schemas, limits=Limits(rule_record_s=-1.0)) as (
+        proxy,
+        client,
+        _,
+    ):
         await client.ask(order())
-        assert fault.trigger.fired == 0
-        assert any("see only the first ones" in text for _, text in proxy.hub.notices)
+        assert proxy.fault.trigger.fired == 0
+        assert any("see only the first ones" in text for text in proxy.said())
 
 
 def test_where_there_are_no_records_such_a_rule_is_refused() -> None:
@@ -251,27 +214,28 @@ def test_where_there_are_no_records_such_a_rule_is_refused() -> None:
 
 
 async def test_a_wrong_edit_is_refused_and_the_frame_stays(schemas: SchemaOptions) -> None:
-    async with traffic(schemas=schemas) as (proxy, client, got):
-        proxy.rules.add(parse_fault(f"{RULE} -> hold"))
+    async with traffic(f"{RULE} -> hold", schemas=schemas) as (proxy, client, got):
         client.send(order())
         await until(lambda: len(proxy.held))
         (number,) = proxy.held
         body = proxy.held.body(number)
         assert body is not None
-        records = body["topic_data"][0]["partition_data"][0]["records"]["batches"][0]["records"]
-        records[0]["value_decoded"]["count"] = "many"
+        records_in(body)[0]["value_decoded"]["count"] = "many"
         with pytest.raises(DissectError, match="does not match its schema at count"):
             proxy.held.edit(number, body)
         proxy.held.release(number)
-        await read_frame(client.reader)
+        await client.frame()
         assert got == [order()]
 
 
 def records_of(frame: bytes) -> list[Record]:
-    sent = decode_request(frame[4:]).body["topic_data"][0]["partition_data"][0]["records"]
-    (batch,) = (each for each in batches(sent) if isinstance(each, Batch))
-    assert crc_ok(sent, batch)
-    return list(open_batch(sent, batch).records)
+    return kit.opened(kit.produced_records(frame))[1]
+
+
+def records_in(body: dict[str, Any]) -> list[dict[str, Any]]:
+    """The records of a body as it is shown."""
+    whole = body["topic_data"][0]["partition_data"][0]["records"]
+    return list(whole["batches"][0]["records"])
 
 
 NEW = SMALL | {"note": "changed"}
@@ -280,8 +244,11 @@ NEW = SMALL | {"note": "changed"}
 async def test_a_value_that_rules_give_is_written_by_its_schema(schemas: SchemaOptions) -> None:
     """Headers, ids and other records stay; text without a schema, and null, are what they say."""
 
-    async with traffic(schemas=schemas) as (proxy, client, got):
-        proxy.rules.add(parse_fault(f"-> records set value '{orjson.dumps(NEW).decode()}'"))
+    async with traffic(f"-> records set value '{orjson.dumps(NEW).decode()}'", schemas=schemas) as (
+        proxy,
+        client,
+        got,
+    ):
         pairs = (user("{}"), avro()), (b"k", avro(SMALL)), (None, b"plain"), (b"gone", None)
         await client.ask(frames(*pairs)[0])
         changed = records_of(got[0])
@@ -301,20 +268,22 @@ async def test_a_value_that_rules_give_is_written_by_its_schema(schemas: SchemaO
 async def test_a_value_that_does_not_fit_is_told_once_and_the_frame_passes(
     schemas: SchemaOptions,
 ) -> None:
-    async with traffic(schemas=schemas) as (proxy, client, got):
-        fault = parse_fault("""-> records set value '{"id": 5}' first 1""")
-        proxy.rules.add(fault)
+    async with traffic("""-> records set value '{"id": 5}' first 1""", schemas=schemas) as (
+        proxy,
+        client,
+        got,
+    ):
         plain = frames((None, b"text"), (None, avro()))[0]
         for _ in range(3):
             await client.ask(plain)
         assert got == [plain] * 3
-        said = [text for _, text in proxy.hub.notices]
+        said = proxy.said()
         assert len([text for text in said if "is forwarded unchanged" in text]) == 1, said
-        assert fault.trigger.fired == 0
+        assert proxy.fault.trigger.fired == 0
         unknown = frames((None, b"\0\0\0\0\x63" + avro()[5:]))[0]
         await client.ask(unknown)
         assert got[-1] == unknown
-        assert any("no schema with id 99" in text for _, text in proxy.hub.notices)
+        assert any("no schema with id 99" in text for text in proxy.said())
 
 
 @pytest.mark.parametrize(
@@ -342,11 +311,14 @@ async def test_a_value_that_fits_no_schema_of_its_topic_is_refused(
 
 async def test_a_schema_that_the_user_assigned_serves_values_without_ids(tmp_path: Path) -> None:
     file = tmp_path / "order.avsc"
-    file.write_bytes(orjson.dumps(ORDER))
+    file.write_bytes(orjson.dumps(orders.ORDER))
     told = SchemaOptions(assigned=(f"t={file}",))
 
-    async with traffic(schemas=told) as (proxy, client, got):
-        proxy.rules.add(parse_fault(f"-> records set value '{orjson.dumps(NEW).decode()}'"))
+    async with traffic(f"-> records set value '{orjson.dumps(NEW).decode()}'", schemas=told) as (
+        proxy,
+        client,
+        got,
+    ):
         await client.ask(frames((None, avro()[5:]), (None, None))[0])
         assert [each.value for each in records_of(got[0])] == [avro(NEW)[5:]] * 2
         with pytest.raises(FaultError, match="no schema of t"):

@@ -14,74 +14,38 @@ from click.testing import CliRunner
 from kafkascope.dissectors.registry import decode_response
 from kafkascope.proxy.cli import proxy as command
 from kafkascope.proxy.engine.destinations import Destinations, kind_of, parse_network, reached
-from kafkascope.proxy.engine.directory import GONE_NS, Address
-from kafkascope.proxy.engine.server import KafkaProxy
+from kafkascope.proxy.engine.directory import GONE_NS, Address, reason, unanswered
 from kafkascope.proxy.limits import Limits
-from kafkascope.proxy.rules.verdicts import BROKER, CLIENT
-from tests.kit.proxy import (
-    HEARTBEAT,
-    METADATA,
-    PATIENCE_S,
-    Bench,
-    broker,
-    connect,
-    echo,
-    endpoint,
-    read_frame,
-    request,
-    response,
-)
+from tests.kit import proxy as kit
+from tests.kit.proxy import METADATA, Bench, beat, endpoint, pulse, request
 from tests.kit.wire import SECOND
 
 DESCRIBE_CLUSTER = 60
 
 KINDS = {
-    "127.0.0.1": "loopback",
-    "127.255.255.254": "loopback",
-    "::1": "loopback",
-    "::ffff:127.0.0.1": "loopback",
-    "64:ff9b::7f00:1": "loopback",
-    "2002:7f00:1::": "loopback",
-    "::127.0.0.1": "loopback",
-    "10.0.0.1": "private",
-    "172.31.0.1": "private",
-    "192.168.1.1": "private",
-    "fc00::1": "private",
-    "fd12::1": "private",
-    "fec0::1": "private",
-    "::ffff:10.0.0.1": "private",
-    "64:ff9b::a00:1": "private",
-    "198.18.0.1": "private",
-    "100.64.0.1": "shared",
-    "100.127.255.255": "shared",
-    "169.254.1.1": "link-local",
-    "fe80::1": "link-local",
-    "fe80::1%eth0": "link-local",
-    "::ffff:169.254.1.1": "link-local",
-    "169.254.169.254": "metadata service",
-    "::ffff:169.254.169.254": "metadata service",
-    "64:ff9b::a9fe:a9fe": "metadata service",
-    "2002:a9fe:a9fe::1": "metadata service",
-    "fd00:ec2::254": "metadata service",
-    "100.100.100.200": "metadata service",
-    "168.63.129.16": "metadata service",
-    "169.254.170.2": "metadata service",
-    "fd00:ec2::23": "metadata service",
-    "fe80::a9fe:a9fe": "metadata service",
-    "224.0.0.1": "multicast",
-    "239.255.255.250": "multicast",
-    "ff02::1": "multicast",
-    "0.0.0.0": "unspecified",
-    "0.1.2.3": "unspecified",
-    "::": "unspecified",
-    "::ffff:0.0.0.0": "unspecified",
-    "255.255.255.255": "reserved",
-    "240.0.0.1": "reserved",
-    "8.8.8.8": "public",
-    "172.32.0.1": "public",
-    "2606:4700::1111": "public",
-    "::ffff:8.8.8.8": "public",
-    "64:ff9b::808:808": "public",
+    address: kind
+    for kind, addresses in {
+        "loopback": (
+            "127.0.0.1 127.255.255.254 ::1 ::ffff:127.0.0.1 64:ff9b::7f00:1 2002:7f00:1:: "
+            "::127.0.0.1"
+        ),
+        "private": (
+            "10.0.0.1 172.31.0.1 192.168.1.1 fc00::1 fd12::1 fec0::1 ::ffff:10.0.0.1 "
+            "64:ff9b::a00:1 198.18.0.1"
+        ),
+        "shared": "100.64.0.1 100.127.255.255",
+        "link-local": "169.254.1.1 fe80::1 fe80::1%eth0 ::ffff:169.254.1.1",
+        "metadata service": (
+            "169.254.169.254 ::ffff:169.254.169.254 64:ff9b::a9fe:a9fe 2002:a9fe:a9fe::1 "
+            "fd00:ec2::254 100.100.100.200 168.63.129.16 169.254.170.2 fd00:ec2::23 "
+            "fe80::a9fe:a9fe"
+        ),
+        "multicast": "224.0.0.1 239.255.255.250 ff02::1",
+        "unspecified": "0.0.0.0 0.1.2.3 :: ::ffff:0.0.0.0",
+        "reserved": "255.255.255.255 240.0.0.1",
+        "public": "8.8.8.8 172.32.0.1 2606:4700::1111 ::ffff:8.8.8.8 64:ff9b::808:808",
+    }.items()
+    for address in addresses.split()
 }
 
 
@@ -126,55 +90,41 @@ def test_networks_of_the_command_line_are_checked() -> None:
 # --- with sockets -------------------------------------------------------------------------------
 
 
-async def told_of(proxy: KafkaProxy) -> list[str]:
+async def told_of(proxy: kit.Proxied) -> list[str]:
     """The addresses that a client gets."""
-    reader, writer = await connect(proxy.bootstrap)
-    writer.write(request(METADATA, 12))
-    body = decode_response((await read_frame(reader))[4:], METADATA, 12).body
-    writer.close()
+    body = decode_response((await proxy.ask(request(METADATA, 12)))[4:], METADATA, 12).body
     return [f"{each['host']}:{each['port']}" for each in body["brokers"]]
 
 
 async def reply(address: str) -> bytes:
     """What is answered there."""
-    reader, writer = await connect(address)
-    writer.write(request(HEARTBEAT, 4))
+    client = await kit.Link.to(address)
+    client.send(beat())
     try:
-        return await asyncio.wait_for(reader.read(1 << 16), PATIENCE_S)
+        return await asyncio.wait_for(client.reader.read(1 << 16), kit.PATIENCE_S)
     except ConnectionResetError:
         return b""
     finally:
-        writer.close()
+        client.writer.close()
 
 
 def visited(host: str, **options: Any) -> tuple[bytes, int, list[str]]:
     """What a client gets from a node that Metadata puts at `host`, how often somebody there was
     visited, and what was said."""
-    visits = 0
+    canary = kit.Noted(kit.echo)
 
     async def main() -> tuple[bytes, list[str]]:
-        nonlocal visits
-
-        def counted(key: int, version: int, asked: bytes) -> bytes:
-            nonlocal visits
-            visits += 1
-            return echo(key, version, asked)
-
-        async with broker(counted) as canary:
-
-            def metadata(key: int, version: int, asked: bytes) -> bytes:
-                return response(METADATA, 12, {"brokers": [endpoint(7, host, canary.port)]})
-
-            async with broker(metadata) as up, KafkaProxy(str(up), **options) as proxy:
+        async with kit.broker(canary) as there:
+            upstream = kit.cluster(endpoint(7, host, there.port))
+            async with kit.proxied(upstream, **options) as proxy:
                 (node,) = await told_of(proxy)
                 assert node.startswith("127.0.0.1:")
                 got = await reply(node)
-                refused = proxy.hub.metrics.get("upstreams_refused_total")
-                assert refused == (not got)
-                return got, [text for _, text in proxy.hub.notices]
+                assert proxy.hub.metrics.get("upstreams_refused_total") == (not got)
+                return got, proxy.said()
 
     got, said = asyncio.run(main())
-    return got, visits, said
+    return got, len(canary.asked), said
 
 
 @pytest.mark.parametrize(
@@ -209,7 +159,7 @@ def test_a_broker_is_not_looked_for_where_the_upstream_is_not(host: str, kind: s
 )
 def test_of_the_upstreams_kind_or_allowed_it_is(host: str, options: dict[str, Any]) -> None:
     got, visits, said = visited(host, **options)
-    assert got == response(HEARTBEAT, 4)
+    assert got == pulse()
     assert (visits, said) == (1, [])
 
 
@@ -238,20 +188,17 @@ def test_a_name_is_judged_by_where_it_leads(resolver: dict[str, list[str]]) -> N
 def test_a_name_is_looked_up_once(resolver: dict[str, list[str]]) -> None:
     resolver["kafka.evil.example"] = ["127.0.0.1", "0.0.0.0"]
     got, visits, _ = visited("kafka.evil.example")
-    assert (got, visits) == (response(HEARTBEAT, 4), 1)
+    assert (got, visits) == (pulse(), 1)
     assert resolver["kafka.evil.example"] == ["0.0.0.0"]
 
 
 @pytest.mark.parametrize("host", ["a..b", "x" * 64, "a\0b", "\x1b[2Jb", " ", "fe80::1%nowhere"])
 async def test_a_name_that_cannot_be_costs_a_sentence(host: str) -> None:
-    def metadata(key: int, version: int, asked: bytes) -> bytes:
-        return response(METADATA, 12, {"brokers": [endpoint(7, host, 70_000)]})
-
-    async with broker(metadata) as up, KafkaProxy(str(up)) as proxy:
+    async with kit.proxied(kit.cluster(endpoint(7, host, 70_000))) as proxy:
         (node,) = await told_of(proxy)
         assert await reply(node) == b""
         assert proxy.hub.metrics.get("errors_total") == 0
-        (sentence,) = [text for _, text in proxy.hub.notices]
+        (sentence,) = proxy.said()
         assert sentence.isprintable()
 
 
@@ -267,11 +214,9 @@ def tell(bench: Bench, ids: list[int], key: int = METADATA) -> list[int]:
     body: dict[str, Any] = {"brokers": brokers}
     if key == DESCRIBE_CLUSTER:
         body["endpoint_type"] = 1
-    bench.feed(CLIENT, request(key, version))
-    bench.feed(BROKER, response(key, version, body))
-    sent = bench.sent(CLIENT)
+    sent = bench.exchange(request(key, version), kit.response(key, version, body))
     assert sent, bench.hub.notices
-    return [each["port"] for each in decode_response(sent[4:], key, version).body["brokers"]]
+    return [each["port"] for each in bench.answer(key, version)["brokers"]]
 
 
 @pytest.fixture
@@ -279,7 +224,6 @@ def bench() -> Iterator[Bench]:
     made = Bench(limits=Limits(nodes=20))
     yield made
     made.nodes.close()
-    made.listening.close()
 
 
 @pytest.mark.parametrize("key", [METADATA, DESCRIBE_CLUSTER])
@@ -341,8 +285,7 @@ def test_an_empty_list_and_other_responses_say_nothing_of_the_others(bench: Benc
     tell(bench, [])
     coordinator = {"node_id": 1, "host": "b", "port": 9092, "error_code": 0, "error_message": None}
     for _ in range(2):
-        bench.feed(CLIENT, request(10, 3))
-        bench.feed(BROKER, response(10, 3, coordinator))
+        bench.exchange(request(10, 3), kit.response(10, 3, coordinator))
         bench.now_ns += GONE_NS
     assert set(bench.nodes.listeners) == {1, 2}
 
@@ -360,21 +303,52 @@ def test_a_listener_with_connections_stays(bench: Bench) -> None:
 
 
 async def test_a_listener_that_was_taken_back_accepts_nobody() -> None:
-    ids = [1, 2]
+    brokers = [endpoint(each, "127.0.0.1", 1) for each in (1, 2)]
 
-    def metadata(key: int, version: int, asked: bytes) -> bytes:
-        brokers = [endpoint(each, "127.0.0.1", 1) for each in ids]
-        return response(METADATA, 12, {"brokers": brokers})
-
-    async with broker(metadata) as up, KafkaProxy(str(up)) as proxy:
+    async with kit.proxied(lambda *asked: kit.cluster(*brokers)(*asked)) as proxy:
         _, second = await told_of(proxy)
         assert await reply(second) == b""  # it is served: there is no broker behind it
-        port = int(second.rpartition(":")[2])
         await asyncio.sleep(0.01)
-        ids.pop()
+        gone = brokers.pop()
         await told_of(proxy)
         assert proxy.nodes._take_back(2)
         with pytest.raises(ConnectionRefusedError):
-            await asyncio.open_connection("127.0.0.1", port)
-        ids.append(2)
+            await kit.Link.to(second)
+        brokers.append(gone)
         assert (await told_of(proxy))[1] == second
+
+
+# --- upstreams
+
+
+def test_refused_and_unresolved_upstreams_are_reported(monkeypatch: pytest.MonkeyPatch) -> None:
+    connect = socket.create_connection
+
+    def connected(address: tuple[str, int], timeout: float) -> socket.socket:
+        if address[0] == "nosuch.example":
+            raise socket.gaierror(socket.EAI_NONAME, "Name or service not known")
+        return connect(address, timeout)
+
+    monkeypatch.setattr(socket, "create_connection", connected)
+    said: list[str] = []
+    with socket.create_server(("127.0.0.1", 0)) as server, kit.nobody() as away:
+        there = Address(*server.getsockname())
+        unanswered([there, away, Address("nosuch.example", 9092)], said.append)
+    assert said == [
+        f"no broker answers at {away} (connection refused)",
+        "no broker answers at nosuch.example:9092 (name or service not known)",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("error", "words"),
+    [
+        (ConnectionRefusedError(111, "Connect call failed ('127.0.0.1', 1)"), "connection refused"),
+        (OSError("Multiple exceptions: [Errno 111] Connect call failed"), "connection refused"),
+        (TimeoutError(), "timed out"),
+        (OSError(113, "x"), "no route to host"),
+        (OverflowError("port must be 0-65535"), "port must be 0-65535"),
+    ],
+)
+def test_reasons_are_words_of_the_system(error: Exception, words: str) -> None:
+    assert reason(error) == words

@@ -27,22 +27,9 @@ from kafkascope.proxy.hub import OTHERS, Hub, Metrics
 from kafkascope.proxy.limits import LIMITS, Limits
 from kafkascope.proxy.relay.edits import edited, shown
 from kafkascope.proxy.relay.pairing import Pairing, PendingRequest
-from kafkascope.proxy.rules.faults import parse_fault
 from kafkascope.proxy.rules.intercepted import InterceptedFrame
-from kafkascope.proxy.rules.rules import Chain
-from tests.kit.proxy import (
-    HEARTBEAT,
-    METADATA,
-    Bench,
-    broker,
-    connect,
-    echo,
-    endpoint,
-    read_frame,
-    request,
-    response,
-    until,
-)
+from tests.kit import proxy as kit
+from tests.kit.proxy import HEARTBEAT, METADATA, Bench, beat, endpoint, pulse, request, until
 from tests.kit.wire import framed
 
 UNKNOWN_KEYS = 2_000
@@ -63,6 +50,47 @@ def test_counters_have_no_more_labels_than_are_allowed() -> None:
     assert sum(told.values()) == LIMITS.metric_labels + 500
 
 
+@pytest.mark.parametrize("count", [1, Metrics.many - 1, Metrics.many, 3 * Metrics.many + 1])
+def test_every_answer_is_counted_with_its_latency(count: int) -> None:
+    metrics = Metrics()
+    for number in range(count):
+        metrics.answered(kit.PRODUCE if number % 3 else HEARTBEAT, number * 1_000_000)
+        assert len(metrics.answers) < Metrics.many  # what waits is bounded
+    beats = range(0, count, 3)
+    told = metrics.latencies()
+    assert told["Heartbeat"]["count"] == len(beats)
+    assert told["Heartbeat"]["sum_ns"] == sum(beats) * 1_000_000
+    assert told["Heartbeat"]["buckets"][0] == sum(number <= 1 for number in beats)
+    assert sum(metrics.snapshot()["responses_total"].values()) == count
+    assert f'latency_seconds_count{{api="Heartbeat"}} {len(beats)}' in metrics.text()
+
+
+@pytest.mark.parametrize("together", [1, 1000])
+def test_answers_that_pass_are_counted_and_do_not_pile_up(together: int) -> None:
+    bench = Bench()
+    for _ in range(1000 // together):
+        bench.relay.feed(0, beat() * together, 1_000)
+        bench.relay.feed(1, pulse() * together, 2_001_000)
+        assert len(bench.hub.metrics.answers) < Metrics.many
+        assert not bench.relay.busy
+    told = bench.hub.metrics.latencies()["Heartbeat"]
+    assert (told["count"], told["sum_ns"]) == (1000, 2_000_000_000)
+
+
+def test_labels_that_peers_choose_are_text_on_one_line() -> None:
+    # A broker's host was written as it said it, and one that is no UTF-8 ended every answer.
+    metrics = Metrics()
+    hosts = ["h\x1b[2J\x9b\u202e", "h\udcff", "h\n", r"h\x0a", 'h"\\', "h"]
+    for host in hosts:
+        metrics.add("upstream_failures_total", f"{host}:9092")
+    text = metrics.text()
+    assert text.encode().decode().replace("\n", "").isprintable()
+    lines = [line for line in text.split("\n") if "upstream_failures_total{" in line]
+    assert len(set(lines)) == len(hosts)
+    assert r'kafkascope_upstream_failures_total{upstream="h\\x1b[2J\\x9b\\u202e:9092"} 1' in lines
+    assert r'kafkascope_upstream_failures_total{upstream="h\"\\:9092"} 1' in lines
+
+
 def test_apis_that_nobody_knows_are_counted_as_one() -> None:
     bench = Bench()
     for key in range(30_000, 30_000 + UNKNOWN_KEYS):
@@ -76,8 +104,7 @@ def test_apis_that_nobody_knows_are_counted_as_one() -> None:
 
 
 def test_heads_that_no_rule_cares_for_are_forgotten_when_there_are_too_many() -> None:
-    bench = Bench()
-    bench.hub.chain = Chain([parse_fault("api == Produce -> drop")])
+    bench = Bench("api == Produce -> drop")
     for version in range(3 * LIMITS.quiet_heads):
         bench.relay.feed(0, unknown(HEARTBEAT, version), 1_000)
     assert len(bench.relay.requests.quiet.heads) <= LIMITS.quiet_heads
@@ -90,9 +117,8 @@ def kept(thing: object) -> dict[str, int]:
 
 
 def test_rules_remember_nothing_of_frames_that_nobody_knows() -> None:
-    bench = Bench()
-    rule = parse_fault("client == c -> error 3")
-    bench.hub.chain = Chain([rule])
+    bench = Bench("client == c -> error 3")
+    (rule,) = bench.rules
     before = kept(rule)
     for key in range(30_000, 30_000 + UNKNOWN_KEYS):
         bench.relay.feed(0, unknown(key), 1_000)
@@ -101,9 +127,8 @@ def test_rules_remember_nothing_of_frames_that_nobody_knows() -> None:
 
 
 def test_rules_do_not_keep_long_client_ids() -> None:
-    bench = Bench()
-    rule = parse_fault("api == Produce -> drop")
-    bench.hub.chain = Chain([rule])
+    bench = Bench("api == Produce -> drop")
+    (rule,) = bench.rules
     for number in range(100):
         bench.relay.feed(0, unknown(HEARTBEAT, 4, b"%d" % number * 9_000), 1_000)
     assert len(rule.matcher._known) <= 1
@@ -112,8 +137,7 @@ def test_rules_do_not_keep_long_client_ids() -> None:
 
 
 def test_requests_that_wait_share_the_text_of_their_client() -> None:
-    bench = Bench()
-    bench.hub.chain = Chain([parse_fault("topic == other -> drop")])
+    bench = Bench("topic == other -> drop")
     for number in range(50):
         bench.relay.feed(0, request(METADATA, 12, correlation_id=number, client_id="x" * 999), 1)
     waiting = list(bench.relay.pairing)
@@ -132,14 +156,12 @@ def test_notices_are_short_whatever_peers_say() -> None:
 
 def test_a_broker_at_a_name_that_cannot_be_one_costs_the_connection_and_is_not_kept() -> None:
     bench = Bench()
-    bench.feed(0, request(METADATA, 12))
     told = [endpoint(1, "h" * 30_000), endpoint(2, "10.0.0.2")]
-    bench.feed(1, response(METADATA, 12, {"brokers": told}))
+    answer = kit.response(METADATA, 12, {"brokers": told})
+    assert not bench.exchange(request(METADATA, 12), answer)
     assert bench.context.over
     assert bench.context.cause == "no listener"
-    assert not bench.sent(0)
     assert not bench.nodes.known
-    bench.listening.close()
 
 
 # --- pairing
@@ -210,16 +232,15 @@ def test_an_edited_list_that_is_shorter_keeps_its_secrets_in_linear_time() -> No
         for n in range(count)
     ]  # fmt: skip
     data = request(51, 0, {"deletions": [], "upsertions": users})
-    seen = InterceptedFrame(bench.context, 0, PendingRequest(51, 0, 1, 0), len(data) - 4, 0, data)
+    pending = PendingRequest(51, 0, 1, 0)
+    seen = InterceptedFrame(bench.context, 0, pending, len(data) - 4, 0, data)
     assert seen.decoded is not None
     body = shown(seen.decoded)
     del body["upsertions"][1]
     start = time.process_time()
     new = edited(seen, body)
     assert time.process_time() - start < 3
-    again = InterceptedFrame(
-        bench.context, 0, PendingRequest(51, 0, 1, 0), len(new), 0, bytes(4) + new
-    )
+    again = InterceptedFrame(bench.context, 0, pending, len(new), 0, bytes(4) + new)
     assert again.decoded is not None
     kept = again.decoded.body["upsertions"]
     assert len(kept) == count - 1
@@ -228,20 +249,18 @@ def test_an_edited_list_that_is_shorter_keeps_its_secrets_in_linear_time() -> No
 
 
 async def test_a_state_lists_some_held_frames_and_all_are_released_together() -> None:
-    async with broker(echo) as up, KafkaProxy(str(up)) as proxy:
-        proxy.rules.add(parse_fault("api == Heartbeat -> hold"))
-        clients = [await connect(proxy.bootstrap) for _ in range(12)]
-        for _, writer in clients:
-            writer.write(request(HEARTBEAT, 4))
+    async with kit.proxied(kit.echo, "api == Heartbeat -> hold") as proxy:
+        clients = [await proxy.client() for _ in range(12)]
+        for client in clients:
+            client.send(beat())
         await until(lambda: len(proxy.held) == 12)
         assert [each["number"] for each in proxy.held.list(5)] == list(proxy.held)[:5]
         state = Steering(proxy).state()
         assert state["status"]["held"] == len(state["held"]) == 12
         assert LIMITS.state_held < 10_000
         assert proxy.held.release_all() == 12
-        for reader, writer in clients:
-            assert await read_frame(reader) == response(HEARTBEAT, 4)
-            writer.close()
+        for client in clients:
+            assert await client.frame() == pulse()
         assert not len(proxy.held)
 
 
@@ -269,21 +288,19 @@ def test_a_hello_is_whole_wherever_it_is_cut() -> None:
 
 
 async def test_a_hello_without_end_is_refused_and_nobody_waits(tmp_path: Path) -> None:
-    async with broker(echo) as up, KafkaProxy(str(up), tls=ClientTls(), folder=tmp_path) as proxy:
-        reader, writer = await connect(proxy.bootstrap)
+    async with kit.proxied(tls=ClientTls(), folder=tmp_path) as proxy:
+        client = await proxy.client()
         data = small_records(60_000)
         start = time.process_time()
         with contextlib.suppress(OSError):
             for at in range(0, len(data), 3_000):
-                writer.write(data[at : at + 3_000])
-                await writer.drain()
+                await client.pour(data[at : at + 3_000])
                 await asyncio.sleep(0)
-            await reader.read()
+            await client.reader.read()
         # mitmproxy looks at all of it with each read: a minute.
         assert time.process_time() - start < 8
         await until(lambda: not proxy.handlers)
-        assert any("a ClientHello of more than" in text for _, text in proxy.hub.notices)
-        writer.close()
+        assert any("a ClientHello of more than" in text for text in proxy.said())
 
 
 # --- what is left
@@ -294,16 +311,16 @@ async def test_a_scraper_that_never_reads_is_cut(monkeypatch: pytest.MonkeyPatch
     monkeypatch.setattr(type(proxy.hub.metrics), "text", lambda _: "x" * (8 << 20))
     exposition = Exposition(proxy)
     await exposition.listen(Address("127.0.0.1", 0))
-    reader, writer = await connect(f"127.0.0.1:{exposition.port}")
-    writer.write(b"GET /metrics HTTP/1.1\r\nHost: localhost\r\n\r\n")
-    transport: Any = writer.transport
+    client = await kit.Link.to(f"127.0.0.1:{exposition.port}")
+    client.send(b"GET /metrics HTTP/1.1\r\nHost: localhost\r\n\r\n")
+    transport: Any = client.writer.transport
     transport.pause_reading()
     await asyncio.sleep(1.0)
     transport.resume_reading()
     with pytest.raises((ConnectionError, asyncio.IncompleteReadError)):
         # All of it would come late: nobody had cut it.
-        await reader.readexactly(8 << 20)
-    writer.close()
+        await client.reader.readexactly(8 << 20)
+    client.writer.close()
     await exposition.close()
 
 

@@ -10,39 +10,16 @@ import contextlib
 import random
 import socket
 import struct
-from collections.abc import Awaitable, Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from kafkascope.proxy.engine.server import KafkaProxy
 from kafkascope.proxy.recording.recorder import Recorder
-from kafkascope.proxy.rules.faults import parse_fault
-from tests.kit.proxy import (
-    BOTH_LOOPS_SLOW,
-    FETCH,
-    HEARTBEAT,
-    METADATA,
-    PATIENCE_S,
-    broker,
-    connect,
-    echo,
-    endpoint,
-    leave,
-    memory_bytes,
-    produce,
-    read_frame,
-    request,
-    response,
-    sink,
-    until,
-    works,
-)
+from tests.kit import proxy as kit
+from tests.kit.proxy import FETCH, HEARTBEAT, MB, METADATA, Link, beat, proxied, pulse, until, works
+from tests.kit.run import objects
 from tests.kit.wire import framed
-
-MB = 1024 * 1024
-Act = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
 
 
 def garbage(seed: int) -> bytes:
@@ -58,27 +35,24 @@ CLIENTS_SAY = {
     "size 0": bytes(4) * 1000,
     "TLS": b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03" + garbage(2),
     "HTTP": b"GET / HTTP/1.1\r\nHost: x\r\n\r\n" * 50,
-    "half a head": request(HEARTBEAT, 4)[:9],
-    "half a frame": produce(size=10_000)[:5_000],
-    "a good request, then garbage": request(HEARTBEAT, 4) + garbage(3),
+    "half a head": beat()[:9],
+    "half a frame": kit.produce(size=10_000)[:5_000],
+    "a good request, then garbage": beat() + garbage(3),
     "an unknown API": framed(struct.pack(">hhih", 999, 99, 1, -1) + garbage(4)),
     "a body of garbage": framed(struct.pack(">hhih", METADATA, 1, 1, -1) + garbage(5)),
     "a bad client id": framed(struct.pack(">hhih", HEARTBEAT, 4, 1, 0x7FFF) + garbage(6)),
 }
 
 
-@pytest.mark.parametrize("rule", ["", "topic == x -> drop", "-> hold on response"])
+@pytest.mark.parametrize("rules", [[], ["topic == x -> drop"], ["-> hold on response"]])
 @pytest.mark.parametrize("what", CLIENTS_SAY)
-async def test_whatever_a_client_says_others_are_served(what: str, rule: str) -> None:
-    async with broker(echo) as up, KafkaProxy(str(up)) as proxy:
-        if rule:
-            proxy.rules.add(parse_fault(rule))
-        _, bad = await connect(proxy.bootstrap)
-        bad.write(CLIENTS_SAY[what])
+async def test_whatever_a_client_says_others_are_served(what: str, rules: list[str]) -> None:
+    async with proxied(kit.echo, *rules) as proxy:
+        bad = await proxy.client()
+        bad.send(CLIENTS_SAY[what])
         proxy.rules.clear()
         await works(proxy)
-        # It goes as rudely as it came.
-        bad.transport.abort()
+        bad.abort()  # it goes as rudely as it came
         await until(lambda: not proxy.handlers)
         await works(proxy)
 
@@ -87,10 +61,10 @@ BROKERS_SAY = {
     "garbage": garbage(7),
     "negative size": struct.pack(">ii", -5, 1) + bytes(100),
     "2 GB": struct.pack(">ii", 0x7FFF_FFFF, 1) + bytes(100_000),
-    "another id": response(METADATA, 12, correlation_id=77),
-    "the answer twice": response(METADATA, 12) * 2,
+    "another id": kit.response(METADATA, 12, correlation_id=77),
+    "the answer twice": kit.response(METADATA, 12) * 2,
     "a body of garbage": framed(struct.pack(">ib", 1, 0) + garbage(8)),
-    "half an answer": response(METADATA, 12, {"brokers": [endpoint(1)]})[:20],
+    "half an answer": kit.response(METADATA, 12, {"brokers": [kit.endpoint(1)]})[:20],
     "nothing": b"",
 }
 
@@ -98,143 +72,119 @@ BROKERS_SAY = {
 @pytest.mark.parametrize("ending", ["stays", "closes", "resets"])
 @pytest.mark.parametrize("what", BROKERS_SAY)
 async def test_whatever_a_broker_says_others_are_served(what: str, ending: str) -> None:
-    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        asked = await read_frame(reader)
-        if struct.unpack_from(">h", asked, 4)[0] == HEARTBEAT:
-            writer.write(echo(HEARTBEAT, 4, asked))
-            await reader.read()
+    async def serve(link: Link) -> None:
+        if await link.frame() == beat():
+            link.send(pulse())
+            await link.reader.read()
             return
-        writer.write(BROKERS_SAY[what])
+        link.send(BROKERS_SAY[what])
         if ending == "resets":
-            sock = writer.get_extra_info("socket")
-            sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
-        if ending != "stays":
-            writer.close()
-            return
-        await reader.read()
+            link.linger_no_more()
+        if ending == "stays":
+            await link.reader.read()
 
-    async with sink(serve) as up, KafkaProxy(str(up)) as proxy:
-        reader, writer = await connect(proxy.bootstrap)
-        writer.write(request(METADATA, 12))
+    async with proxied(serve) as proxy:
+        client = await proxy.client()
+        client.send(kit.request(METADATA, 12))
         await works(proxy)
         if ending != "stays":
             # The end reaches the client; how much comes before is the broker's affair.
             with contextlib.suppress(ConnectionError):
-                await asyncio.wait_for(reader.read(), PATIENCE_S)
-        await leave(writer)
+                await client.rest()
+        await client.leave()
         await until(lambda: not proxy.handlers)
 
 
-@pytest.mark.parametrize("rule", ["", "topic == x -> drop", "topic == x -> drop on response"])
+@pytest.mark.parametrize("rules", [[], ["topic == x -> drop"], ["topic == x -> drop on response"]])
 @pytest.mark.parametrize("from_broker", [False, True])
-async def test_two_gigabytes_announced_cost_no_memory(from_broker: bool, rule: str) -> None:
-    head = struct.pack(">ii", 0x7FFF_FFFF, 1)
-    if not from_broker:
-        head = struct.pack(">ihhih", 0x7FFF_FFF0, 0, 9, 1, -1)
-    amount = 64 * MB
+async def test_two_gigabytes_announced_cost_no_memory(from_broker: bool, rules: list[str]) -> None:
+    amount, arrived = 64 * MB, 0
 
-    async def pour(writer: asyncio.StreamWriter) -> None:
-        writer.write(head)
-        for _ in range(amount // MB):
-            writer.write(bytes(MB))
-            await writer.drain()
+    async def pour(link: Link) -> None:
+        head = (0x7FFF_FFF0, 0, 9, 1, -1)
+        link.send(
+            struct.pack(">ii", 0x7FFF_FFFF, 1) if from_broker else struct.pack(">ihhih", *head)
+        )
+        await link.pour(*[bytes(MB)] * 64)
 
-    arrived = 0
-
-    async def take(reader: asyncio.StreamReader) -> None:
+    async def take(link: Link) -> None:
         nonlocal arrived
-        while data := await reader.read(MB):
+        while data := await link.reader.read(MB):
             arrived += len(data)
 
-    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    async def serve(link: Link) -> None:
         if from_broker:
-            await read_frame(reader)
-            await pour(writer)
-            await reader.read()
-        else:
-            await take(reader)
+            await link.frame()
+            await pour(link)
+        await take(link)
 
-    async with sink(serve) as up, KafkaProxy(str(up)) as proxy:
-        if rule:
-            proxy.rules.add(parse_fault(rule))
-        reader, writer = await connect(proxy.bootstrap)
-        before = memory_bytes()
+    async with proxied(serve, *rules) as proxy:
+        client = await proxy.client()
+        before = kit.memory_bytes()
         if from_broker:
-            writer.write(request(FETCH, 12))
-            taking = asyncio.create_task(take(reader))
-        else:
-            taking = asyncio.create_task(pour(writer))
+            client.send(kit.request(FETCH, 12))
+        going = asyncio.create_task((take if from_broker else pour)(client))
         await until(lambda: arrived >= amount)
-        assert memory_bytes() - before < 16 * MB
+        assert kit.memory_bytes() - before < 16 * MB
         assert proxy.hub.metrics.get("errors_total") == 0
-        taking.cancel()
-        await leave(writer)
+        going.cancel()
+        await client.leave()
 
 
 async def test_a_frame_that_a_rule_wants_costs_its_size_and_is_given_back() -> None:
     """The bound: one frame of 100 MB at most for each direction of each connection."""
-
-    async with broker(echo) as up, KafkaProxy(str(up)) as proxy:
-        proxy.rules.add(parse_fault("topic == x -> drop"))
-        whole = produce(size=40 * MB)
-        _, writer = await connect(proxy.bootstrap)
-        writer.write(whole[: 30 * MB])
-        await writer.drain()
+    async with proxied(kit.echo, "topic == x -> drop") as proxy:
+        client = await proxy.client()
+        client.send(kit.produce(size=40 * MB)[: 30 * MB])
+        await client.writer.drain()
         await until(lambda: [h for h in proxy.handlers if h.kafka and h.kafka.relay])
         (handler,) = proxy.handlers
-        assert handler.kafka is not None
-        relay = handler.kafka.relay
-        assert relay is not None
-        direction = relay.directions[0]
+        assert handler.relay is not None
+        direction = handler.relay.directions[0]
         await until(lambda: len(direction.body) >= 29 * MB)
         await works(proxy)
-        writer.transport.abort()
+        client.abort()
         await until(lambda: not proxy.handlers)
         assert len(direction.body) == 0
 
 
 async def test_clients_that_say_nothing_hold_nobody_up() -> None:
-    async with broker(echo) as up:
-        proxy = KafkaProxy(str(up))
-        await proxy.start()
-        silent = [(await connect(proxy.bootstrap))[1] for _ in range(50)]
-        half = request(HEARTBEAT, 4)[:7]
-        for writer in silent[::2]:
-            writer.write(half)
+    async with proxied() as proxy:
+        for number in range(50):
+            silent = await proxy.client()
+            silent.send(beat()[: 7 * (number % 2)])
         await works(proxy)
-        await proxy.stop(1)
-        await leave(*silent)
+        await KafkaProxy.stop(proxy, 1)
 
 
 async def test_a_broker_that_takes_connections_and_drops_them() -> None:
-    async def rude(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        writer.transport.abort()
+    async def rude(link: Link) -> None:
+        link.abort()
 
-    async with sink(rude) as up, KafkaProxy(str(up)) as proxy:
+    async with proxied(rude) as proxy:
         for _ in range(30):
-            reader, writer = await connect(proxy.bootstrap)
-            writer.write(request(HEARTBEAT, 4))
-            with contextlib.suppress(ConnectionError):  # the reset arrives as one
-                assert await asyncio.wait_for(reader.read(), PATIENCE_S) == b""
-            await leave(writer)
+            client = await proxy.client()
+            client.send(beat())
+            assert await client.ended()  # the reset arrives as one
+            await client.leave()
         await until(lambda: not proxy.handlers)
         assert proxy.hub.metrics.get("errors_total") == 0
 
 
-@BOTH_LOOPS_SLOW
+@kit.BOTH_LOOPS_SLOW
 async def test_a_broker_that_goes_down_and_comes_back(loop: object) -> None:
     # The port stays taken, so that it is nobody else's when the broker comes back.
     down = socket.socket()
     down.bind(("127.0.0.1", 0))
-    async with KafkaProxy(f"127.0.0.1:{down.getsockname()[1]}") as proxy:
-        reader, writer = await connect(proxy.bootstrap)
-        writer.write(request(HEARTBEAT, 4))
-        with contextlib.suppress(ConnectionError):
-            assert await asyncio.wait_for(reader.read(), PATIENCE_S) == b""
-        await leave(writer)
+    async with kit.Proxied(f"127.0.0.1:{down.getsockname()[1]}") as proxy:
+        client = await proxy.client()
+        client.send(beat())
+        assert await client.ended()
+        await client.leave()
 
         async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-            writer.write(echo(HEARTBEAT, 4, await read_frame(reader)))
+            await kit.read_frame(reader)
+            writer.write(pulse())
             await reader.read()
             writer.close()
 
@@ -243,74 +193,49 @@ async def test_a_broker_that_goes_down_and_comes_back(loop: object) -> None:
 
 
 async def test_garbage_of_many_at_once_is_recorded_and_forgotten(tmp_path: Path) -> None:
-    recorder = Recorder(tmp_path / "r.pcapng")
-    async with broker(echo) as up, KafkaProxy(str(up), recorder=recorder) as proxy:
-        bad = [(await connect(proxy.bootstrap))[1] for _ in range(100)]
-        for number, writer in enumerate(bad):
-            writer.write(garbage(number))
+    path = tmp_path / "r.pcapng"
+    async with proxied(recorder=Recorder(path)) as proxy:
+        bad = [await proxy.client() for _ in range(100)]
+        for number, client in enumerate(bad):
+            client.send(garbage(number))
         await works(proxy)
-        for writer in bad:
-            writer.transport.abort()
+        for client in bad:
+            client.abort()
         await until(lambda: not proxy.handlers)
-    import subprocess
-    import sys
-
-    command = [
-        sys.executable,
-        "-m",
-        "kafkascope.tui.cli",
-        "ls",
-        str(tmp_path / "r.pcapng"),
-        "--json",
-    ]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=60)
-    assert done.returncode == 0, done.stderr
-    assert '"api":"Heartbeat"' in done.stdout
+    assert "Heartbeat" in [each["api"] for each in objects("ls", path, "--json")]
 
 
 # --- SOCKS5: clients tell where they want to go; nothing is replaced
 
 
-async def through_socks(proxy: KafkaProxy, host: str, port: int) -> Any:
-    reader, writer = await connect(proxy.bootstrap)
-    writer.write(b"\x05\x01\x00")
-    assert await reader.readexactly(2) == b"\x05\x00"
-    writer.write(b"\x05\x01\x00\x03" + bytes([len(host)]) + host.encode())
-    writer.write(struct.pack(">H", port))
-    answer = await reader.readexactly(4)
-    await reader.readexactly(6)
-    return reader, writer, answer[1]
+async def through_socks(proxy: kit.Proxied, host: str, port: int) -> Link:
+    client = await proxy.client()
+    client.send(b"\x05\x01\x00")
+    assert await client.reader.readexactly(2) == b"\x05\x00"
+    client.send(b"\x05\x01\x00\x03", bytes([len(host)]), host.encode(), struct.pack(">H", port))
+    assert (await client.reader.readexactly(10))[1] == 0
+    return client
 
 
 async def test_socks_clients_reach_the_broker_that_they_name(tmp_path: Path) -> None:
-    def answer(key: int, version: int, asked: bytes) -> bytes | None:
-        return response(METADATA, 12, {"brokers": [endpoint(1)]})
-
-    recorder = Recorder(tmp_path / "r.pcapng")
-    async with broker(answer) as up, KafkaProxy(mode="socks5", recorder=recorder) as proxy:
-        reader, writer, code = await through_socks(proxy, up.host, up.port)
-        assert code == 0
-        writer.write(request(METADATA, 12))
-        assert b"10.9.8.7" in await read_frame(reader)
-        await leave(writer)
+    path = tmp_path / "r.pcapng"
+    async with (
+        kit.broker(kit.cluster(kit.endpoint(1))) as up,
+        kit.Proxied(mode="socks5", recorder=Recorder(path)) as proxy,
+    ):
+        client = await through_socks(proxy, *up)
+        assert b"10.9.8.7" in await client.ask(kit.request(METADATA, 12))
+        await client.leave()
         await until(lambda: not proxy.handlers)
         assert proxy.hub.metrics.get("errors_total") == 0
-    from kafkascope.analyzer.exchanges.offline import open_capture
-
-    with open_capture([tmp_path / "r.pcapng"]) as capture:
-        assert [exchange.api for exchange in capture.exchanges()] == ["Metadata"]
+    assert [each["api"] for each in objects("ls", path, "--json")] == ["Metadata"]
 
 
 async def test_no_socks_at_a_socks_listener_ends(caplog: pytest.LogCaptureFixture) -> None:
-    async with broker(echo) as up, KafkaProxy(mode="socks5") as proxy:
-        reader, writer = await connect(proxy.bootstrap)
-        writer.write(request(HEARTBEAT, 4))
-        await asyncio.wait_for(reader.read(), PATIENCE_S)
-        await leave(writer)
+    async with kit.broker(kit.echo) as up, kit.Proxied(mode="socks5") as proxy:
+        client = await proxy.client()
+        client.send(beat())
+        await client.rest()
         assert "client refused by --mode socks5: Invalid SOCKS version" in caplog.text
-        reader, writer, code = await through_socks(proxy, up.host, up.port)
-        assert code == 0
-        writer.write(request(HEARTBEAT, 4))
-        assert await read_frame(reader) == response(HEARTBEAT, 4)
-        await leave(writer)
+        assert await (await through_socks(proxy, *up)).ask(beat()) == pulse()
         assert proxy.hub.metrics.get("errors_total") == 0

@@ -3,29 +3,19 @@
 from __future__ import annotations
 
 import asyncio
+import socket
 from collections.abc import Iterable
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from kafkascope.proxy.engine.memory import LEAST, PATIENCE, QUIET, Memory
-from kafkascope.proxy.engine.server import KafkaProxy
+from kafkascope.proxy.engine.stream import LAYER, READ_BYTES, Arena, Stream
 from kafkascope.proxy.limits import Limits
-from kafkascope.proxy.rules.faults import parse_fault
-from tests.kit.proxy import (
-    HEARTBEAT,
-    broker,
-    connect,
-    echo,
-    leave,
-    produce,
-    read_frame,
-    request,
-    until,
-    works,
-)
+from tests.kit import proxy as kit
+from tests.kit.proxy import MB
 
-MB = 1024 * 1024
 LIMIT = 16 * MB
 
 
@@ -116,23 +106,21 @@ def test_the_small_ones_never_wait() -> None:
 
 
 async def test_frames_of_many_clients_are_kept_one_after_the_other() -> None:
-    count, size = 12, 3 * MB
+    frame = kit.produce(size=3 * MB)
+    half = len(frame) // 2
 
-    async def one(proxy: KafkaProxy) -> None:
-        reader, writer = await connect(proxy.bootstrap)
-        frame = produce(size=size)
+    async def one() -> None:
+        client = await proxy.client()
         # All of them have sent half before one has sent all.
-        writer.write(frame[: size // 2])
-        await writer.drain()
+        await client.pour(frame[:half])
         await asyncio.sleep(0.2)
-        writer.write(frame[size // 2 :])
-        await read_frame(reader)
-        await leave(writer)
+        await client.ask(frame[half:])
+        await client.leave()
 
-    async with broker(echo) as up, KafkaProxy(str(up), buffer_bytes=LIMIT) as proxy:
-        proxy.rules.add(parse_fault("topic == other -> drop"))  # looks into each
-        tasks = [asyncio.create_task(one(proxy)) for _ in range(count)]
-        await works(proxy)
+    # Looks into each.
+    async with kit.proxied(kit.echo, "topic == other -> drop", buffer_bytes=LIMIT) as proxy:
+        tasks = [asyncio.create_task(one()) for _ in range(12)]
+        await kit.works(proxy)
         await asyncio.gather(*tasks)
         assert proxy.memory.peak > LIMIT // QUIET
         assert proxy.memory.cuts == 0
@@ -140,20 +128,58 @@ async def test_frames_of_many_clients_are_kept_one_after_the_other() -> None:
 
 
 async def test_frames_that_are_held_end_at_the_bound() -> None:
-    limits = Limits(memory_look_s=0.01)
-
-    async with broker(echo) as up, KafkaProxy(str(up), buffer_bytes=LIMIT, limits=limits) as proxy:
-        proxy.rules.add(parse_fault("topic == orders -> hold"))
-        peers = [await connect(proxy.bootstrap) for _ in range(10)]
-        small, small_writer = await connect(proxy.bootstrap)
-        for _, writer in peers:
-            writer.write(produce(size=2 * MB))
-        await until(lambda: proxy.memory.cuts > 0 and len(proxy.handlers) <= 5)
+    rule, options = "topic == orders -> hold", {"limits": Limits(memory_look_s=0.01)}
+    async with kit.proxied(kit.echo, rule, buffer_bytes=LIMIT, **options) as proxy:
+        small, *peers = [await proxy.client() for _ in range(11)]
+        for peer in peers:
+            peer.send(kit.produce(size=2 * MB))
+        await kit.until(lambda: proxy.memory.cuts > 0 and len(proxy.handlers) <= 5)
         assert 1 <= len(proxy.held) <= 4
         assert proxy.hub.metrics.counters["connections_closed_total"]["memory"]
-        assert any("--buffer" in text for _, text in proxy.hub.notices)
-        small_writer.write(request(HEARTBEAT, 4))
-        await read_frame(small)
-        await leave(small_writer, *(writer for _, writer in peers))
-        await until(lambda: not proxy.handlers)
-        await works(proxy)
+        assert any("--buffer" in text for text in proxy.said())
+        await small.ask(kit.beat())
+        await kit.leave(*(each.writer for each in (small, *peers)))
+        await kit.until(lambda: not proxy.handlers)
+        await kit.works(proxy)
+
+
+@pytest.mark.parametrize("loop", ["uvloop", "asyncio"], indirect=True)
+@pytest.mark.parametrize("started", [False, True])
+async def test_what_comes_before_anybody_listens_is_a_read_at_most(
+    loop: object, started: bool
+) -> None:
+    """Reading that is paused before it began: uvloop, and asyncio of 3.11.2, begin all the same."""
+    got: list[int] = []
+
+    arena, streams = Arena(), []
+
+    def made(stream: Stream) -> None:
+        stream.stop(LAYER)  # as long as there is no broker
+        if started:
+            stream.start(lambda data: got.append(len(data)))
+        streams.append(stream)
+
+    running = asyncio.get_running_loop()
+    server = await running.create_server(lambda: Stream(arena, made), "127.0.0.1", 0)
+    with socket.create_connection(server.sockets[0].getsockname()) as client:
+        client.setblocking(False)
+        sent = 0
+        for _ in range(50):
+            while True:
+                try:
+                    sent += client.send(bytes(1 << 20))
+                except BlockingIOError:
+                    break
+            await asyncio.sleep(0.01)
+        (stream,) = streams
+        assert sent > READ_BYTES
+        assert sum(got) + sum(map(len, stream._early)) <= READ_BYTES
+        if not started:
+            stream.start(lambda data: got.append(len(data)))
+        stream.allow(LAYER)
+        client.setblocking(True)
+        client.shutdown(socket.SHUT_WR)
+        await stream.ended
+        assert sum(got) == sent
+        stream.abort()
+    server.close()

@@ -12,41 +12,17 @@ import pytest
 from kafkascope.proxy.engine.server import KafkaProxy
 from kafkascope.proxy.engine.tls import ClientTls, UpstreamTls
 from kafkascope.proxy.recording.recorder import Recorder
+from tests.kit import proxy as kit
 from tests.kit.authority import Authority
-from tests.kit.proxy import (
-    BOTH_LOOPS,
-    HEARTBEAT,
-    PATIENCE_S,
-    broker,
-    connect,
-    echo,
-    produce,
-    read_frame,
-    request,
-    response,
-)
+from tests.kit.proxy import Proxied, ask, beat, proxied, pulse
+from tests.kit.run import objects
 
 
-async def ask(bootstrap: str, data: bytes, context: ssl.SSLContext | None = None) -> bytes:
-    host, _, port = bootstrap.rpartition(":")
-    reader, writer = await asyncio.open_connection(host, int(port), ssl=context)
-    try:
-        writer.write(data)
-        return await read_frame(reader)
-    finally:
-        writer.close()
-
-
-ANSWER = response(HEARTBEAT, 4)
-
-
-@BOTH_LOOPS
+@kit.BOTH_LOOPS
 async def test_a_generated_certificate_is_trusted_with_our_ca(loop: object, tmp_path: Path) -> None:
-    async with broker(echo) as up:
-        proxy = KafkaProxy(str(up), tls=ClientTls(), folder=tmp_path / "conf")
-        async with proxy:
-            context = ssl.create_default_context(cafile=str(proxy.tls.ca_file))
-            assert await ask(proxy.bootstrap, request(HEARTBEAT, 4), context) == ANSWER
+    async with proxied(tls=ClientTls(), folder=tmp_path / "conf") as proxy:
+        context = ssl.create_default_context(cafile=str(proxy.tls.ca_file))
+        assert await ask(proxy.bootstrap, beat(), ssl=context) == pulse()
     key = tmp_path / "conf" / "kafkascope-ca.pem"
     assert oct(key.stat().st_mode & 0o777) == "0o600"
 
@@ -58,29 +34,24 @@ async def test_plain_to_tls_and_tls_to_plain_with_client_certificates(
     ours = UpstreamTls(ca=authority.certificate, certificate=authority.issue("client"))
     path = tmp_path / "tls.pcapng"
     async with (
-        broker(echo) as up,
-        KafkaProxy(str(up), tls=server, recorder=Recorder(path)) as inner,
-        KafkaProxy(inner.bootstrap, upstream_tls=ours) as outer,
+        proxied(tls=server, recorder=Recorder(path)) as inner,
+        Proxied(inner.bootstrap, upstream_tls=ours) as outer,
     ):
-        assert await ask(outer.bootstrap, request(HEARTBEAT, 4)) == ANSWER
-        big = produce(size=3_000_000)
-        assert (await ask(outer.bootstrap, big))[4:8] == b"\0\0\0\1"
-    from kafkascope.analyzer.exchanges.offline import open_capture
-
-    with open_capture([path]) as capture:
-        told = list(capture.exchanges())
-    assert [e.api for e in told] == ["Heartbeat", "Produce"]  # decrypted
+        assert await outer.ask(beat()) == pulse()
+        assert (await outer.ask(kit.produce(size=3_000_000)))[4:8] == b"\0\0\0\1"
+    told = objects("ls", path, "--json")
+    assert [each["api"] for each in told] == ["Heartbeat", "Produce"]  # decrypted
 
 
 async def test_a_client_without_the_certificate_is_sent_away(
     authority: Authority, caplog: pytest.LogCaptureFixture
 ) -> None:
     server = ClientTls(authority.issue("server2", "127.0.0.1"), ca=authority.certificate)
-    async with broker(echo) as up, KafkaProxy(str(up), tls=server) as proxy:
+    async with proxied(tls=server) as proxy:
         context = ssl.create_default_context(cafile=str(authority.certificate))
         with pytest.raises((OSError, asyncio.IncompleteReadError)):
-            await ask(proxy.bootstrap, request(HEARTBEAT, 4), context)
-        assert proxy.hub.metrics.requests[HEARTBEAT] == 0
+            await ask(proxy.bootstrap, beat(), ssl=context)
+        assert proxy.hub.metrics.requests[kit.HEARTBEAT] == 0
     assert "the client sent no certificate (--tls-client-ca requires one)" in caplog.text
 
 
@@ -93,24 +64,19 @@ async def test_a_broker_that_requires_a_certificate_disconnects_the_client(
     context.load_verify_locations(authority.certificate)
     context.verify_mode = ssl.CERT_REQUIRED
 
-    async def refuse(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    async def refuse(link: kit.Link) -> None:
         received, out = ssl.MemoryBIO(), ssl.MemoryBIO()
         session = context.wrap_bio(received, out, server_side=True)
-        while data := await reader.read(65536):  # to the end: a reset could overtake the alert
+        while data := await link.reader.read(65536):  # to the end: a reset could overtake the alert
             received.write(data)
             with contextlib.suppress(ssl.SSLError):
                 session.do_handshake()
-            writer.write(out.read())
-        writer.close()
+            link.send(out.read())
 
-    upstream = UpstreamTls(ca=authority.certificate)
-    up = await asyncio.start_server(refuse, "127.0.0.1", 0)
-    address = f"127.0.0.1:{up.sockets[0].getsockname()[1]}"
-    async with up, KafkaProxy(address, upstream_tls=upstream) as proxy:
-        reader, writer = await connect(proxy.bootstrap)
-        writer.write(request(HEARTBEAT, 4))
-        assert await asyncio.wait_for(reader.read(), PATIENCE_S) == b""
-        writer.close()
+    async with proxied(refuse, upstream_tls=UpstreamTls(ca=authority.certificate)) as proxy:
+        client = await proxy.client()
+        client.send(beat())
+        assert await client.rest() == b""
     assert "requires a client certificate that it trusts (--upstream-cert)" in caplog.text
 
 
@@ -122,27 +88,25 @@ async def test_a_broker_is_verified_unless_that_is_not_wanted(
     wrong = ClientTls(authority.issue("wrong", "10.1.1.1"))
     upstream = UpstreamTls(ca=authority.certificate, insecure=insecure)
     async with (
-        broker(echo) as up,
-        KafkaProxy(str(up), tls=wrong) as inner,
-        KafkaProxy(inner.bootstrap, upstream_tls=upstream) as outer,
+        proxied(tls=wrong) as inner,
+        Proxied(inner.bootstrap, upstream_tls=upstream) as outer,
     ):
         if insecure:
-            assert await ask(outer.bootstrap, request(HEARTBEAT, 4)) == ANSWER
+            assert await outer.ask(beat()) == pulse()
             return
         with pytest.raises((OSError, asyncio.IncompleteReadError)):
-            await ask(outer.bootstrap, request(HEARTBEAT, 4))
+            await outer.ask(beat())
     assert caplog.text.count("certificate is for another name (--upstream-name)") == 1
 
 
 async def test_a_plain_client_on_a_tls_listener_gets_a_sentence(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    async with broker(echo) as up, KafkaProxy(str(up), tls=ClientTls(), folder=tmp_path) as proxy:
+    async with proxied(tls=ClientTls(), folder=tmp_path) as proxy:
         for _ in range(2):
-            reader, writer = await connect(proxy.bootstrap)
-            writer.write(request(HEARTBEAT, 4))
-            assert await asyncio.wait_for(reader.read(), PATIENCE_S) == b""
-            writer.close()
+            client = await proxy.client()
+            client.send(beat())
+            assert await client.rest() == b""
     assert caplog.text.count("sent plaintext") == 1  # however often it comes
 
 

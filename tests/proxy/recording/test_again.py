@@ -15,7 +15,7 @@ from kafkascope.captures.model import Chunk
 from kafkascope.captures.streams.streams import streams
 from tests.explosion.again import SAMPLES
 from tests.explosion.live import through_a_proxy
-from tests.kit.run import run
+from tests.kit.run import objects
 from tests.matrix import mostly_slow
 
 OTHERS = {
@@ -34,9 +34,7 @@ HIDDEN = {"user"}
 
 def exchanges(path: Path, *but: str) -> Counter[str]:
     """Return the lines of `ls --json`, as often as each is there, without some fields."""
-    done = run("ls", path, "--json", "--quiet")
-    assert done.exit_code == 0, done.output
-    lines = [json.loads(line) for line in done.stdout.splitlines()]
+    lines = objects("ls", path, "--json", "--quiet")
     for line in lines:
         # Of a recording alone: which addresses the proxy replaced.
         line["notes"] = [each for each in line["notes"] if ADDRESSES not in each["text"]]

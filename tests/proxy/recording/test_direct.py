@@ -9,8 +9,9 @@ import os
 import random
 import resource
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -89,17 +90,22 @@ def check_file(path: Path, batches: list[Batch], *, pause: bool) -> None:
     assert (sink.dropped, sink.failed) == (0, "")
 
 
+def filled(sink: FileSink, batches: list[Batch]) -> FileSink:
+    """Write batches as they come, and stop."""
+    sink.start(HEAD)
+    for each in batches:
+        sink.put(each)
+    sink.stop(30)
+    return sink
+
+
 def until_idle(sink: FileSink) -> None:
     asyncio.run(until(lambda: sink.idle))
 
 
 def test_each_file_of_a_row_is_whole(tmp_path: Path) -> None:
     batches = [batch(seed, BULK + 1000 * seed) for seed in range(9)]
-    sink = FileSink(tmp_path / "row.pcapng", rotate_bytes=3 * BULK)
-    sink.start(HEAD)
-    for each in batches:
-        sink.put(each)
-    sink.stop(10)
+    sink = filled(FileSink(tmp_path / "row.pcapng", rotate_bytes=3 * BULK), batches)
     assert len(sink.files) > 3
     written = b"".join(path.read_bytes().removeprefix(HEAD) for path in sink.files)
     assert HEAD + written == content(batches)
@@ -136,11 +142,7 @@ def test_a_file_system_that_does_not_want_it_gets_everything_the_usual_way(
     monkeypatch.setattr(os, "open", opened)
     monkeypatch.setattr(os, "pwrite", pwrite)
     batches = [batch(seed, BULK * 2 + 77) for seed in range(5)]
-    sink = FileSink(tmp_path / "file.pcapng")
-    sink.start(HEAD)
-    for each in batches:
-        sink.put(each)
-    sink.stop(10)
+    sink = filled(FileSink(tmp_path / "file.pcapng"), batches)
     assert (tmp_path / "file.pcapng").read_bytes() == content(batches)
     assert (sink.dropped, sink.failed) == (0, "")
 
@@ -149,7 +151,6 @@ def test_a_file_system_that_does_not_want_it_gets_everything_the_usual_way(
 def test_behind_a_write_that_failed_nothing_is_written(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, size: int
 ) -> None:
-    plain, plain_vector = os.pwrite, os.writev
     calls = 0
     everything_waits = threading.Event()
 
@@ -159,21 +160,19 @@ def test_behind_a_write_that_failed_nothing_is_written(
         everything_waits.wait(10)
         return calls in (2, 3)
 
-    def pwrite(descriptor: int, data: memoryview, offset: int) -> int:
-        if full():
-            raise OSError(errno.EIO, os.strerror(errno.EIO))
-        return plain(descriptor, data, offset)
+    def failing(write: Callable[..., int]) -> Callable[..., int]:
+        def written(*given: Any) -> int:
+            if full():
+                raise OSError(errno.EIO, os.strerror(errno.EIO))
+            return write(*given)
 
-    def writev(descriptor: int, parts: Sequence[memoryview]) -> int:
-        if full():
-            raise OSError(errno.EIO, os.strerror(errno.EIO))
-        return plain_vector(descriptor, parts)
+        return written
 
     batches = [batch(seed, size) for seed in range(6)]
     sink = FileSink(tmp_path / "file.pcapng")
     sink.start(HEAD)
-    monkeypatch.setattr(os, "pwrite", pwrite)
-    monkeypatch.setattr(os, "writev", writev)
+    monkeypatch.setattr(os, "pwrite", failing(os.pwrite))
+    monkeypatch.setattr(os, "writev", failing(os.writev))
     for each in batches:
         sink.put(each)
     everything_waits.set()
@@ -275,11 +274,7 @@ def test_a_named_pipe_takes_bulk_too(tmp_path: Path) -> None:
     reader = threading.Thread(target=lambda: got.append(pipe.read_bytes()))
     reader.start()
     batches = [batch(seed, BULK + seed) for seed in range(3)]
-    sink = FileSink(pipe)
-    sink.start(HEAD)
-    for each in batches:
-        sink.put(each)
-    sink.stop(30)
+    sink = filled(FileSink(pipe), batches)
     reader.join(30)
     assert not sink.failed
     assert got == [content(batches)]

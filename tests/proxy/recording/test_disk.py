@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import errno
-import json
 import shutil
 import subprocess
 import sys
@@ -18,129 +17,95 @@ from kafkascope.analyzer.exchanges.offline import open_capture
 from kafkascope.captures.model import Endpoint
 from kafkascope.proxy.limits import Limits
 from kafkascope.proxy.recording.recorder import ConnectionTap, Recorder
-from tests.kit.proxy import broker, connect, echo, produce, read_frame, until
-from tests.kit.wire import MS
+from tests.kit import proxy as kit
+from tests.kit.proxy import echo, produce
+from tests.kit.run import lines_of, run
+from tests.kit.wire import MS, START
 from tests.proxy.small_disk import SmallDisk
 
 SIZE = 300_000
 COUNT = 40
 
 
-def mountable(folder: Path) -> bool:
-    """Whether we may mount a small disk in a namespace of our own."""
-    if shutil.which("unshare") is None:
-        return False
-    script = f"mount -t tmpfs -o size=64k none {folder}"
-    return (
-        subprocess.run(["unshare", "-m", "sh", "-c", script], capture_output=True).returncode == 0
-    )
-
-
-def test_a_full_disk_is_said_at_once_and_recording_goes_on(tmp_path: Path) -> None:
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """A folder on which a small disk can be mounted, in a namespace of our own."""
     folder = tmp_path / "disk"
     folder.mkdir()
-    if not mountable(folder):
+    mount = ["unshare", "-m", "mount", "-t", "tmpfs", "-o", "size=64k", "none", str(folder)]
+    if shutil.which("unshare") is None or subprocess.run(mount, capture_output=True).returncode:
         pytest.skip("needs the right to mount")
-    ready, copied, free = tmp_path / "ready", tmp_path / "copied.pcapng", tmp_path / "free"
-    command = f"{sys.executable} -m kafkascope.proxy.cli --listen 127.0.0.1:0 -q --until-eof "
+    return folder
+
+
+def recording(folder: Path, before: str, copied: Path) -> tuple[str, ...]:
+    """A program that records to a small disk, and copies what is there in the end."""
     script = (
+        f'{before}; {sys.executable} -m kafkascope.proxy.cli "$@" -q --until-eof --control none '
+        f"-w {folder}/r.pcapng; cp {folder}/r.pcapng {copied}"
+    )
+    return ("unshare", "-m", "sh", "-c", script, "sh")
+
+
+async def test_a_full_disk_is_said_at_once_and_recording_goes_on(
+    folder: Path, tmp_path: Path
+) -> None:
+    copied, free = tmp_path / "copied.pcapng", tmp_path / "free"
+    before = (
         f"mount -t tmpfs -o size=8m none {folder}; head -c 7m /dev/zero > {folder}/filler; "
-        f"(until [ -e {free} ]; do sleep 0.1; done; rm {folder}/filler) & "
-        f"{command} --control none --upstream $0 -w {folder}/r.pcapng --ready-file {ready}; "
-        f"cp {folder}/r.pcapng {copied}"
+        f"(until [ -e {free} ]; do sleep 0.1; done; rm {folder}/filler) & true"
     )
-
-    async def main() -> str:
-        async with broker(echo) as up:
-            process = await asyncio.create_subprocess_exec(
-                *("unshare", "-m", "sh", "-c", script, str(up)),
-                stdin=subprocess.PIPE,
-                stderr=subprocess.PIPE,
-            )
-            assert process.stderr is not None
-            await until(lambda: ready.exists() and ready.read_text())
-            reader, writer = await connect(ready.read_text().strip())
-            number, said = 0, ""
-            line = asyncio.ensure_future(process.stderr.readline())
-            for words in ("No space left on device", "recording continues"):
-                while words not in said:
-                    writer.write(produce(size=SIZE // 3, correlation_id=number))
-                    await read_frame(reader)
-                    number += 1
-                    done, _ = await asyncio.wait([line], timeout=0.05)
-                    if done:
-                        said += line.result().decode()
-                        line = asyncio.ensure_future(process.stderr.readline())
-                free.touch()
-            writer.close()
-            assert process.stdin is not None
-            process.stdin.close()
-            said += (await line).decode() + (await process.stderr.read()).decode()
-            await process.wait()
-            return said
-
-    said = asyncio.run(asyncio.wait_for(main(), 300))
+    program = recording(folder, before, copied)
+    async with (
+        kit.broker(echo) as up,
+        kit.started(tmp_path, "--upstream", up, program=program) as child,
+    ):
+        stderr = child.process.stderr
+        assert stderr is not None
+        client = await kit.Link.to(child.bootstrap)
+        number, said = 0, ""
+        line = asyncio.ensure_future(stderr.readline())
+        for words in ("No space left on device", "recording continues"):
+            while words not in said:
+                await client.ask(produce(size=SIZE // 3, correlation_id=number))
+                number += 1
+                done, _ = await asyncio.wait([line], timeout=0.05)
+                if done:
+                    said += line.result().decode()
+                    line = asyncio.ensure_future(stderr.readline())
+            free.touch()
+        await client.leave()
+        assert child.process.stdin is not None
+        child.process.stdin.close()
+        said += (await line).decode() + (await stderr.read()).decode()
+        await child.process.wait()
     assert "packets are missing" in said
-    done = subprocess.run(
-        [sys.executable, "-m", "kafkascope.tui.cli", "ls", str(copied)],
-        capture_output=True,
-        text=True,
-        timeout=60,
-    )
-    assert done.returncode == 0, done.stderr
-    assert "dropped" in done.stderr
-    assert done.stdout.count("Produce") > 5
+    listed = run("ls", copied, codes=[0])
+    assert "dropped" in listed.stderr
+    assert listed.stdout.count("Produce") > 5
 
 
-def test_a_disk_that_fills_in_the_middle_loses_packets_not_traffic(tmp_path: Path) -> None:
-    folder = tmp_path / "disk"
-    folder.mkdir()
-    if not mountable(folder):
-        pytest.skip("needs the right to mount")
-    ready, copied = tmp_path / "ready", tmp_path / "copied.pcapng"
-    command = f"{sys.executable} -m kafkascope.proxy.cli --listen 127.0.0.1:0 -q --until-eof "
-    command += "--control none"
-    script = (
-        f"mount -t tmpfs -o size=1m none {folder}; "
-        f"{command} --upstream $0 -w {folder}/r.pcapng --ready-file {ready}; "
-        f"cp {folder}/r.pcapng {copied}"
-    )
-
-    async def main() -> str:
-        async with broker(echo) as up:
-            process = await asyncio.create_subprocess_exec(
-                *("unshare", "-m", "sh", "-c", script, str(up)),
-                stdin=subprocess.PIPE,
-                stderr=subprocess.PIPE,
-            )
-            await until(lambda: ready.exists() and ready.read_text())
-            reader, writer = await connect(ready.read_text().strip())
-            for number in range(COUNT):
-                writer.write(produce(size=SIZE, correlation_id=number))
-                await read_frame(reader)
-            writer.close()
-            return (await process.communicate(b""))[1].decode()
-
-    said = asyncio.run(asyncio.wait_for(main(), 300))
+async def test_a_disk_that_fills_in_the_middle_loses_packets_not_traffic(
+    folder: Path, tmp_path: Path
+) -> None:
+    copied = tmp_path / "copied.pcapng"
+    program = recording(folder, f"mount -t tmpfs -o size=1m none {folder}", copied)
+    async with (
+        kit.broker(echo) as up,
+        kit.started(tmp_path, "--upstream", up, program=program) as child,
+    ):
+        frames = (produce(size=SIZE, correlation_id=number) for number in range(COUNT))
+        await kit.ask(child.bootstrap, *frames)
+        _, _, said = await child.ended()
     assert "No space left on device" in said
     assert "packets are missing" in said
     # What fitted is there and can be read; only its end is cut.
-    done = subprocess.run(
-        [sys.executable, "-m", "kafkascope.tui.cli", "ls", str(copied), "--json"],
-        capture_output=True,
-        text=True,
-        timeout=60,
-    )
-    assert done.returncode in (0, 4), done.stderr
-    found = [json.loads(line) for line in done.stdout.splitlines()]
+    found = lines_of(run("ls", copied, "--json", codes=[0, 4]))
     assert 0 < len(found) < COUNT
     assert {exchange["api"] for exchange in found} == {"Produce"}
 
 
 # --- A disk without space: it is said at once, recording goes on when there is space  -------------
-
-
-START = 1_700_000_000_000_000_000
 
 
 @pytest.fixture

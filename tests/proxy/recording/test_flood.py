@@ -5,11 +5,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from kafkascope.analyzer.exchanges.offline import open_capture
 from kafkascope.captures.model import Endpoint
 from kafkascope.proxy.limits import Limits
 from kafkascope.proxy.recording.recorder import Recorder
-from tests.kit.proxy import HEARTBEAT, request, response
+from tests.kit.proxy import beat, pulse
+from tests.kit.samples import exchanges_of
 
 CLIENT, BROKER = Endpoint("10.0.0.1", 5000), Endpoint("10.0.0.2", 9092)
 MOST = 50
@@ -19,7 +19,7 @@ def test_a_flood_of_small_reads_does_not_pile_up(tmp_path: Path) -> None:
     made = Recorder(tmp_path / "flood.pcapng", limits=Limits(queued_events=MOST))
     tap = made.tap(1, CLIENT, BROKER, 1)
     assert tap is not None
-    asked = request(HEARTBEAT, 4, correlation_id=1)
+    asked = beat(1)
     tap.client(0, asked, 2)
     for number in range(1_000):
         tap.client(0, memoryview(b"x"), number)
@@ -43,22 +43,16 @@ def test_what_comes_behind_a_flood_is_recorded_again(tmp_path: Path) -> None:
     made = Recorder(tmp_path / "again.pcapng")
     tap = made.tap(1, CLIENT, BROKER, 1)
     assert tap is not None
-    tap.client(0, request(HEARTBEAT, 4, correlation_id=1), 2)
-    tap.client(1, response(HEARTBEAT, 4, correlation_id=1), 3)
-    made.limits = Limits(queued_events=0)
-    for number in range(2, 100):
-        tap.client(0, request(HEARTBEAT, 4, correlation_id=number), number * 10)
-        tap.client(1, response(HEARTBEAT, 4, correlation_id=number), number * 10 + 1)
-    made.limits = Limits(queued_events=1_000)
-    for number in range(100, 103):
-        tap.client(0, request(HEARTBEAT, 4, correlation_id=number), number * 10)
-        tap.client(1, response(HEARTBEAT, 4, correlation_id=number), number * 10 + 1)
+    for room, numbers in ((1_000, [1]), (0, range(2, 100)), (1_000, range(100, 103))):
+        made.limits = Limits(queued_events=room)
+        for number in numbers:
+            tap.client(0, beat(number), number * 10)
+            tap.client(1, pulse(number), number * 10 + 1)
     tap.end(None, "fin", 5_000)
     assert len(made._queue) < 20
     made.start()
     made.stop()
-    with open_capture([tmp_path / "again.pcapng"]) as capture:
-        seen = [each.correlation_id for each in capture.exchanges()]
+    seen = [each.correlation_id for each in exchanges_of(tmp_path / "again.pcapng")]
     assert seen[0] == 1
     assert seen[-2:] == [101, 102]
     assert len(seen) <= 5

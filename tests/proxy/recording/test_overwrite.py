@@ -12,18 +12,14 @@ import pytest
 from click.testing import CliRunner
 
 from kafkascope.proxy.cli import proxy as command
-from kafkascope.proxy.engine.server import KafkaProxy
 from kafkascope.proxy.recording import watch
 from kafkascope.proxy.recording.recorder import Recorder
-from tests.kit.proxy import HEARTBEAT, broker, connect, echo, read_frame, request
+from tests.kit.proxy import beat, proxied
 
 
 async def one(recorder: Recorder) -> None:
-    async with broker(echo) as up, KafkaProxy(str(up), recorder=recorder) as proxy:
-        reader, writer = await connect(proxy.bootstrap)
-        writer.write(request(HEARTBEAT, 4))
-        await read_frame(reader)
-        writer.close()
+    async with proxied(recorder=recorder) as proxy:
+        await proxy.ask(beat())
 
 
 def test_a_recording_is_not_overwritten_unless_that_is_wanted(tmp_path: Path) -> None:

@@ -3,36 +3,26 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from kafkascope.analyzer.exchanges.offline import open_capture
 from kafkascope.captures.model import Endpoint
-from kafkascope.proxy.engine.server import KafkaProxy
 from kafkascope.proxy.recording.packing import KEPT, FrameFollower
 from kafkascope.proxy.recording.recorder import Recorder
-from tests.kit.proxy import broker, connect, echo, produce, read_frame, until
-from tests.kit.wire import MS
+from tests.kit.proxy import echo, produce, proxied, until
+from tests.kit.samples import exchanges_of
+from tests.kit.wire import MS, START
 
 CLIENT, BROKER = Endpoint("10.0.0.4", 40_001), Endpoint("10.0.0.9", 9092)
 PIECE = 64 << 10
-
-
-def exchanges(paths: Sequence[Path]) -> list[Any]:
-    with open_capture(paths) as capture:
-        found = list(capture.exchanges())
-        assert capture.damage is None
-    return found
 
 
 def recorded(folder: Path, size: int, *, rotate: int, keep: int, count: int = 12) -> Recorder:
     """Record a client whose requests have this size, as they come from a socket."""
     recorder = Recorder(folder / "r.pcapng", rotate_bytes=rotate, keep_bytes=keep)
     recorder.start()
-    time_ns = 1_700_000_000_000_000_000
+    time_ns = START
     tap = recorder.tap(1, CLIENT, BROKER, time_ns)
     assert tap is not None
     for number in range(count):
@@ -59,7 +49,7 @@ def test_parts_without_the_first_one_show_what_was_produced(tmp_path: Path, size
     files = recorder.files
     assert 1 < len(files) <= 4
     assert not (tmp_path / "r-0001.pcapng").exists()
-    found = exchanges(files)
+    found = exchanges_of(*files)
     # As many as the files have room for, and the one that their beginning is inside of.
     assert len(found) >= (3_000_000 // size or 1) * 0.5
     # The first response may be one to a request that is gone.
@@ -73,7 +63,7 @@ def test_parts_without_the_first_one_show_what_was_produced(tmp_path: Path, size
     assert numbers == list(range(numbers[0], numbers[-1] + 1))
     assert numbers[-1] == count - 1
     for path in files:
-        assert "Produce" in {each.api for each in exchanges([path])}
+        assert "Produce" in {each.api for each in exchanges_of(path)}
 
 
 def test_all_parts_together_are_the_whole(tmp_path: Path) -> None:
@@ -86,33 +76,28 @@ def test_all_parts_together_are_the_whole(tmp_path: Path) -> None:
     seen = [
         [
             (each.correlation_id, each.request.frame.cut, each.request.frame.size)
-            for each in exchanges(recorder.files)
+            for each in exchanges_of(*recorder.files)
         ]
         for recorder in (whole, rotated)
     ]
     assert seen[0] == seen[1]
-    with open_capture(rotated.files) as capture:
-        connections = [each.connection for each in capture.exchanges()]
-        connection = connections[-1]
-        assert connections[0] is connection
+    connections = [each.connection for each in exchanges_of(*rotated.files)]
+    connection = connections[-1]
+    assert connections[0] is connection
     assert connection.retransmissions == (0, 0)
     assert connection.gap_bytes == (0, 0)
-    with open_capture(whole.files) as capture:
-        same = [each.connection for each in capture.exchanges()][-1]
-    assert connection.bytes == same.bytes
+    assert connection.bytes == exchanges_of(*whole.files)[-1].connection.bytes
 
 
 async def test_a_ring_of_small_files_behind_a_proxy(tmp_path: Path) -> None:
     recorder = Recorder(tmp_path / "r.pcapng", rotate_bytes=1_000_000, keep_bytes=3_000_000)
 
-    async with broker(echo) as up, KafkaProxy(str(up), recorder=recorder) as proxy:
-        reader, writer = await connect(proxy.bootstrap)
+    async with proxied(recorder=recorder) as proxy:
+        client = await proxy.client()
         for number in range(10):
-            writer.write(produce(size=1_000_000, correlation_id=number))
-            await read_frame(reader)
+            await client.ask(produce(size=1_000_000, correlation_id=number))
             await until(lambda: recorder.idle)
-        writer.close()
-    found = exchanges(recorder.files)
+    found = exchanges_of(*recorder.files)
     assert ("Produce", 9) in {(each.api, each.correlation_id) for each in found}
 
 

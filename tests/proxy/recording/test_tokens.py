@@ -11,10 +11,9 @@ from typing import Any
 
 import pytest
 
-from kafkascope.proxy.engine.server import KafkaProxy
 from kafkascope.proxy.recording.recorder import Recorder
 from tests.kit.captures import capture_file
-from tests.kit.proxy import broker, connect, echo, read_frame, request
+from tests.kit.proxy import echo, proxied, request
 from tests.kit.run import run
 from tests.kit.wire import framed
 
@@ -77,13 +76,8 @@ def recorded(folder: Path, version: int) -> Path:
         return framed(b"") if asked[4:] == MESSAGE else echo(key, version, asked)
 
     async def login() -> None:
-        async with broker(answer) as up, KafkaProxy(str(up), recorder=Recorder(path)) as proxy:
-            reader, writer = await connect(proxy.bootstrap)
-            for data in requests(version):
-                writer.write(data)
-                await read_frame(reader)
-            writer.close()
-            await writer.wait_closed()
+        async with proxied(answer, recorder=Recorder(path)) as proxy:
+            await proxy.ask(*requests(version))
 
     asyncio.run(login())
     return path

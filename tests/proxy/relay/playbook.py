@@ -20,9 +20,8 @@ from unittest.mock import ANY
 
 from kafkascope.dissectors.errors import DissectError
 from kafkascope.dissectors.registry import APIS, read_request_header
-from kafkascope.proxy.rules.rules import Chain
-from kafkascope.proxy.rules.verdicts import BROKER, CLIENT, Action, Ask, Data, Send, Verdict, WakeUp
-from tests.kit.proxy import Bench
+from kafkascope.proxy.rules.verdicts import BROKER, CLIENT, Action, Ask, Send, Verdict, WakeUp
+from tests.kit.proxy import Bench, Tape
 
 SIDES = ("client", "broker")
 
@@ -108,31 +107,12 @@ def ask() -> Ask:
     return Ask(ANY, ANY)
 
 
-class _Tap:
-    """Notes what is recorded."""
-
-    def __init__(self) -> None:
-        self.recorded: list[Effect] = []
-
-    def client(self, side: int, data: Data, now_ns: int, comment: str = "") -> None:
-        self.recorded.append(Recorded(side, bytes(data), comment))
-
-    def broker(self, side: int, data: Data, now_ns: int, comment: str = "") -> None:
-        self.recorded.append(RecordedUpstream(side, bytes(data), comment))
-
-    def end(self, side: int | None, how: str, now_ns: int) -> None: ...
-
-
 class Playbook:
     """A connection with rules, held against a transcript; recorded on demand."""
 
     def __init__(self, *rules: Any, recording: bool = False) -> None:
-        self.bench = Bench()
-        if rules:
-            Chain(rules).attach(self.bench.hub)
-        self.tap = _Tap()
-        if recording:
-            self.bench.context.tap = self.tap
+        self.bench = Bench(*rules)
+        self.tape = Tape(self.bench) if recording else None
         self._due: list[Effect] = []
         self._lines: list[str] = []
         self._wake: Any = None
@@ -153,14 +133,21 @@ class Playbook:
                 self._wake = action.token
             elif isinstance(action, Ask):
                 self._ask = action.token
-        recorded, self.tap.recorded = self.tap.recorded, []
-        for each in (*actions, *recorded):
+        for each in (*actions, *self._recorded()):
             last = self._due[-1] if self._due else None
             if isinstance(each, Send) and isinstance(last, Send) and each.side == last.side:
                 self._due[-1] = Send(each.side, bytes(last.data) + bytes(each.data))
             else:
                 self._due.append(each)
         return self
+
+    def _recorded(self) -> list[Effect]:
+        """What was recorded since the last call."""
+        if self.tape is None:
+            return []
+        events, self.tape.events = self.tape.events, []
+        legs = {0: Recorded, 1: RecordedUpstream}
+        return [legs[e.leg](e.side, e.data, e.comment) for e in events if e.leg in legs]
 
     def __lshift__(self, effect: Effect) -> Playbook:
         """Something must follow."""
@@ -172,7 +159,6 @@ class Playbook:
     def __bool__(self) -> bool:
         if self._due:
             raise self._failure("nothing more")
-        self.bench.listening.close()
         return True
 
     def _happen(self, step: Step) -> list[Action]:
@@ -189,15 +175,12 @@ class Playbook:
             case Decided(verdict):
                 return relay.awaited(self._ask, verdict, bench.now_ns)
             case Released(side, verdict):
-                stop = relay.directions[side].stop
-                assert stop is not None, "nothing is held"
-                return relay.release(side, stop, verdict, bench.now_ns)
+                return bench.release(side, verdict)
             case Closed():
                 relay.closed()
                 return []
 
     def _failure(self, wanted: str) -> AssertionError:
-        self.bench.listening.close()
         got = "".join(f"\n << {_shown(each)}" for each in self._due) or "\n << nothing more"
         return AssertionError(
             "\n".join(("the transcript so far:", *self._lines))

@@ -20,7 +20,7 @@ from kafkascope.schemas.decoding import Payloads
 from kafkascope.schemas.known import KnownSchemas
 from kafkascope.schemas.model import Schema, SchemaKey
 from tests.analyzer.metadata_logs import SECRETS, answer, log
-from tests.kit.proxy import PRODUCE, Bench, request
+from tests.kit.proxy import PRODUCE, Bench, opened, request
 
 RECORDS = [
     Record(0, 1_000, b"k", b"value", (("h", b"1"), ("nil", None))),
@@ -173,10 +173,7 @@ def test_a_decoded_value_is_edited_and_encoded_again_with_its_schema(codec: int)
     assert "value_decoded" not in batch["records"][1]
     batch["records"][0]["value_decoded"] = {"x": -2, "cost": "12.34"}
     data = records(decode_request(edited(frame, body, RecordsEditor(by_schema(), "t"))).body)
-    (found,) = batches(data)
-    assert isinstance(found, Batch)
-    assert crc_ok(data, found)
-    first, second = open_batch(data, found).records
+    _, (first, second) = opened(data)
     assert first.value == b"\0\0\0\0\7\3\4" + (1234).to_bytes(2, "big")
     assert second == RECORDS[1]
 

@@ -79,9 +79,7 @@ def test_the_tables_name_nothing_that_is_not_there() -> None:
 
 
 def rewritten(bench: Bench, key: int, version: int, frame: bytes) -> bytes:
-    bench.feed(CLIENT, request(key, version, {"acks": 1} if key == PRODUCE else None))
-    bench.feed(BROKER, frame)
-    bench.listening.close()
+    bench.exchange(request(key, version, {"acks": 1} if key == PRODUCE else None), frame)
     return bench.sent(CLIENT)
 
 
@@ -152,7 +150,6 @@ def test_a_listener_accepts_before_the_response_is_sent() -> None:
     assert actions
     port = bench.nodes.listeners[2].address.port
     socket.create_connection(("127.0.0.1", port)).close()
-    bench.listening.close()
 
 
 def test_no_broker_and_controllers_are_left_alone() -> None:
@@ -176,7 +173,6 @@ def test_a_huge_fetch_is_changed_at_its_end_without_its_length(version: int, hos
         bench.feed(BROKER, original[at : at + 40_000])
         assert len(bench.relay.directions[BROKER].body) < 1000, "it must not be kept"
     sent = bench.sent(CLIENT)
-    bench.listening.close()
     assert len(sent) == len(original)
     before = decode_response(original[4:], FETCH, version)
     after = decode_response(sent[4:], FETCH, version)
@@ -200,7 +196,6 @@ def test_any_spare_length_is_filled(spare: int) -> None:
     original = fetched(18, [endpoint(2, host)], records=70_000)
     bench.feed(BROKER, original[:50_000])
     bench.feed(BROKER, original[50_000:])
-    bench.listening.close()
     sent = bench.sent(CLIENT)
     told = decode_response(sent[4:], FETCH, 18)
     assert len(sent) == len(original)
@@ -243,23 +238,24 @@ def test_a_repeated_answer_is_changed_from_memory_and_has_its_own_id() -> None:
     body = {"brokers": [endpoint(1), endpoint(2)]}
     for number in (5, 6, 7):
         bench.actions.clear()
-        bench.feed(CLIENT, request(METADATA, 12, correlation_id=number))
-        bench.feed(BROKER, response(METADATA, 12, body, correlation_id=number))
+        bench.exchange(
+            request(METADATA, 12, correlation_id=number),
+            response(METADATA, 12, body, correlation_id=number),
+        )
         told = decode_response(bench.sent(CLIENT)[4:], METADATA, 12)
         assert told.header["correlation_id"] == number
         assert [b["host"] for b in told.body["brokers"]] == ["127.0.0.1"] * 2
     assert bench.hub.metrics.get("rewrites_total", "Metadata") == 3
-    bench.listening.close()
 
 
 def test_a_broker_that_moves_keeps_its_listener() -> None:
     bench = Bench()
     for port in (9092, 9999):
-        bench.feed(CLIENT, request(METADATA, 12))
-        bench.feed(BROKER, response(METADATA, 12, {"brokers": [endpoint(2, port=port)]}))
+        bench.exchange(
+            request(METADATA, 12), response(METADATA, 12, {"brokers": [endpoint(2, port=port)]})
+        )
     assert len(bench.listening.opened) == 1
     assert bench.nodes.candidates(2) == [("10.9.8.7", 9999)]
-    bench.listening.close()
 
 
 def test_ports_follow_the_node_id_when_asked() -> None:
@@ -268,9 +264,7 @@ def test_ports_follow_the_node_id_when_asked() -> None:
     base = free_ports(1)[0]
     bench = Bench()
     bench.nodes.port_base = base - 2
-    bench.feed(CLIENT, request(METADATA, 12))
-    bench.feed(BROKER, response(METADATA, 12, {"brokers": [endpoint(2)]}))
-    bench.listening.close()
+    bench.exchange(request(METADATA, 12), response(METADATA, 12, {"brokers": [endpoint(2)]}))
     assert bench.nodes.listeners[2].address.port == base
 
 
@@ -282,8 +276,7 @@ def test_a_port_that_is_taken_ends_the_connection_instead_of_leaking(
     with socket.create_server(("127.0.0.1", 0)) as taken:
         bench = Bench()
         bench.nodes.port_base = taken.getsockname()[1] - 2
-        bench.feed(CLIENT, request(METADATA, 12))
-        bench.feed(BROKER, response(METADATA, 12, {"brokers": [endpoint(2)]}))
+        bench.exchange(request(METADATA, 12), response(METADATA, 12, {"brokers": [endpoint(2)]}))
     assert bench.sent(CLIENT) == b""
     assert bench.context.over
     assert "cannot listen" in caplog.text

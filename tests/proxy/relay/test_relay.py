@@ -14,7 +14,6 @@ from kafkascope.dissectors.registry import APIS, decode_response
 from kafkascope.proxy.limits import LIMITS
 from kafkascope.proxy.relay.endpoints import ENDPOINTS, WHOLE, walk_of
 from kafkascope.proxy.relay.skipping import Program, Unwalkable, Walk, tail_of
-from kafkascope.proxy.rules.rules import Chain
 from kafkascope.proxy.rules.verdicts import (
     BROKER,
     CLIENT,
@@ -32,30 +31,25 @@ from kafkascope.proxy.rules.verdicts import (
 from tests.kit.proxy import (
     API_VERSIONS,
     FETCH,
-    HEARTBEAT,
     METADATA,
     PRODUCE,
     Always,
     Bench,
     Tape,
+    beat,
     endpoint,
     fetched,
     produce,
+    pulse,
     request,
     response,
 )
 from tests.kit.wire import framed
 
 
-def armed(*rules: Any, rewrite: bool = True) -> Bench:
-    bench = Bench(rewrite=rewrite)
-    Chain(rules).attach(bench.hub)
-    return bench
-
-
 def test_what_nobody_needs_passes_as_one_piece() -> None:
     bench = Bench()
-    data = b"".join(request(HEARTBEAT, 4, correlation_id=n) for n in range(50))
+    data = b"".join(beat(n) for n in range(50))
     bench.feed(CLIENT, data[:100])  # the first frame shows that it is Kafka
     assert bench.relay.feed(CLIENT, data[100:], 1) is None
     assert len(bench.relay.pairing) == 50
@@ -100,7 +94,7 @@ TRAFFIC_IN = (
     + produce(correlation_id=3)
     + produce(acks=0, correlation_id=4)
     + request(FETCH, 16, correlation_id=5)
-    + request(HEARTBEAT, 4, correlation_id=6)
+    + beat(6)
     + request(FETCH, 12, correlation_id=7)
 )
 TRAFFIC_OUT = (
@@ -108,7 +102,7 @@ TRAFFIC_OUT = (
     + response(METADATA, 12, {"brokers": [endpoint(1), endpoint(2)]}, correlation_id=2)
     + response(PRODUCE, 9, correlation_id=3)
     + fetched(16, [endpoint()], correlation_id=5)
-    + response(HEARTBEAT, 4, correlation_id=6)
+    + pulse(6)
     + fetched(12, [], 3000, correlation_id=7)
 )
 
@@ -126,23 +120,18 @@ def pieces(data: bytes, cuts: list[int]) -> list[bytes]:
 )
 def test_any_chunking_gives_the_same_bytes(ins: list[int], outs: list[int], rule: bool) -> None:
     whole = Bench()
-    bench = armed(Always(CLIENT), Always(BROKER)) if rule else Bench()
+    bench = Bench(*[Always(CLIENT), Always(BROKER)] if rule else [])
     # The same ports, so that the same bytes have to come out.
     whole.nodes.port_base = bench.nodes.port_base = None
-    try:
-        whole.feed(CLIENT, TRAFFIC_IN)
-        whole.feed(BROKER, TRAFFIC_OUT)
-        bench.nodes.listeners.update(whole.nodes.listeners)
-        for piece in pieces(TRAFFIC_IN, ins):
-            bench.feed(CLIENT, piece)
-        for piece in pieces(TRAFFIC_OUT, outs):
-            bench.feed(BROKER, piece)
-        assert bench.sent(BROKER) == whole.sent(BROKER) == TRAFFIC_IN
-        assert bench.sent(CLIENT) == whole.sent(CLIENT)
-        assert len(bench.relay.pairing) == 0
-    finally:
-        whole.listening.close()
-        bench.listening.close()
+    whole.exchange(TRAFFIC_IN, TRAFFIC_OUT)
+    bench.nodes.listeners.update(whole.nodes.listeners)
+    for piece in pieces(TRAFFIC_IN, ins):
+        bench.feed(CLIENT, piece)
+    for piece in pieces(TRAFFIC_OUT, outs):
+        bench.feed(BROKER, piece)
+    assert bench.sent(BROKER) == whole.sent(BROKER) == TRAFFIC_IN
+    assert bench.sent(CLIENT) == whole.sent(CLIENT)
+    assert len(bench.relay.pairing) == 0
 
 
 @settings(max_examples=200, deadline=None)
@@ -150,9 +139,8 @@ def test_any_chunking_gives_the_same_bytes(ins: list[int], outs: list[int], rule
 def test_garbage_passes_unchanged_or_ends_the_connection(
     one: bytes, other: bytes, rule: bool
 ) -> None:
-    bench = armed(Always(CLIENT), Always(BROKER)) if rule else Bench()
-    bench.feed(CLIENT, one)
-    bench.feed(BROKER, other)
+    bench = Bench(*[Always(CLIENT), Always(BROKER)] if rule else [])
+    bench.exchange(one, other)
     bench.relay.eof(CLIENT, 1)
     if not bench.context.over:
         assert one.startswith(bench.sent(BROKER))
@@ -166,11 +154,7 @@ def test_damaged_traffic_never_raises(data: st.DataObject) -> None:
     for target in (damaged_in, damaged_out):
         for _ in range(data.draw(st.integers(0, 4))):
             target[data.draw(st.integers(0, len(target) - 1))] = data.draw(st.integers(0, 255))
-    try:
-        bench.feed(CLIENT, bytes(damaged_in))
-        bench.feed(BROKER, bytes(damaged_out))
-    finally:
-        bench.listening.close()
+    bench.exchange(bytes(damaged_in), bytes(damaged_out))
 
 
 @pytest.mark.parametrize(
@@ -186,14 +170,14 @@ def test_another_protocol_gets_a_sentence_and_a_closed_door(
 ) -> None:
     """The recording gets what tells the protocol, and nothing that may be secret."""
     bench = Bench()
-    bench.context.tap = tape = Tape()
+    tape = Tape(bench)
     bench.feed(CLIENT, start)
     assert bench.others() == [End(CLIENT, "fin"), End(BROKER, "fin")]
     assert bench.sent(BROKER) == b""
     assert word in caplog.text
     assert "its connection is closed" in caplog.text
     assert len(caplog.records) == 1
-    assert bytes(tape.told[CLIENT]) == start[:kept]
+    assert tape.of(0, CLIENT) == start[:kept]
 
 
 def test_two_gigabytes_announced_are_passed_on_without_a_buffer() -> None:
@@ -206,13 +190,14 @@ def test_two_gigabytes_announced_are_passed_on_without_a_buffer() -> None:
 def test_raw_tokens_of_an_old_handshake_pass() -> None:
     bench = Bench()
     token = framed(b"\0alice\0secret")
-    bench.feed(CLIENT, request(17, 0, {"mechanism": "PLAIN"}))
-    bench.feed(BROKER, response(17, 0, {"mechanisms": ["PLAIN"]}))
-    bench.feed(CLIENT, token)
-    bench.feed(BROKER, framed(b""))
-    bench.feed(CLIENT, request(METADATA, 1, correlation_id=9))
-    bench.feed(BROKER, response(METADATA, 1, {"brokers": [endpoint()]}, correlation_id=9))
-    bench.listening.close()
+    bench.exchange(
+        request(17, 0, {"mechanism": "PLAIN"}), response(17, 0, {"mechanisms": ["PLAIN"]})
+    )
+    bench.exchange(token, framed(b""))
+    bench.exchange(
+        request(METADATA, 1, correlation_id=9),
+        response(METADATA, 1, {"brokers": [endpoint()]}, correlation_id=9),
+    )
     assert token in bench.sent(BROKER)
     assert b"10.9.8.7" not in bench.sent(CLIENT)
     assert len(bench.relay.pairing) == 0
@@ -220,40 +205,36 @@ def test_raw_tokens_of_an_old_handshake_pass() -> None:
 
 def test_a_token_without_answer_does_not_hide_the_metadata_behind_it() -> None:
     bench = Bench()
-    bench.feed(CLIENT, request(17, 0, {"mechanism": "GSSAPI"}) + framed(b"\x60token"))
-    bench.feed(BROKER, response(17, 0))
-    bench.feed(CLIENT, request(METADATA, 1, correlation_id=9))
-    bench.feed(BROKER, response(METADATA, 1, {"brokers": [endpoint()]}, correlation_id=9))
-    bench.listening.close()
+    bench.exchange(request(17, 0, {"mechanism": "GSSAPI"}) + framed(b"\x60token"), response(17, 0))
+    bench.exchange(
+        request(METADATA, 1, correlation_id=9),
+        response(METADATA, 1, {"brokers": [endpoint()]}, correlation_id=9),
+    )
     assert b"10.9.8.7" not in bench.sent(CLIENT)
 
 
 def test_an_answer_of_ours_comes_at_once_when_nothing_is_before_it() -> None:
-    ours = response(HEARTBEAT, 4, {"error_code": 27})
-    bench = armed(Always(CLIENT, Respond(ours[4:])))
-    bench.feed(CLIENT, request(HEARTBEAT, 4))
+    ours = pulse(1, 27)
+    bench = Bench(Always(CLIENT, Respond(ours[4:])))
+    bench.feed(CLIENT, beat())
     assert bench.sent(CLIENT) == ours
 
 
 def test_a_delayed_response_still_gets_our_addresses() -> None:
-    bench = armed(Always(BROKER, Delay(5), look="head"))
-    bench.feed(CLIENT, request(METADATA, 12))
-    bench.feed(BROKER, response(METADATA, 12, {"brokers": [endpoint()]}))
-    wake = next(a for a in bench.others() if isinstance(a, WakeUp))
-    bench.actions += bench.relay.woken(wake.token, 1)
-    bench.listening.close()
+    bench = Bench(Always(BROKER, Delay(5), look="head"))
+    bench.exchange(request(METADATA, 12), response(METADATA, 12, {"brokers": [endpoint()]}))
+    bench.wake()
     assert bench.sent(CLIENT)
     assert b"10.9.8.7" not in bench.sent(CLIENT)
 
 
 def test_a_throttled_frame_goes_in_slices() -> None:
-    bench = armed(Always(CLIENT, Throttle(1000.0), look="head"))
+    bench = Bench(Always(CLIENT, Throttle(1000.0), look="head"))
     data = produce(size=500)
     bench.feed(CLIENT, data)
     turns = 0
     while bench.sent(BROKER) != data:
-        wake = [a for a in bench.others() if isinstance(a, WakeUp)][-1]
-        bench.actions += bench.relay.woken(wake.token, 1)
+        bench.wake()
         turns += 1
     waited_ns = sum(a.delay_ns for a in bench.others() if isinstance(a, WakeUp))
     assert turns >= 5
@@ -261,18 +242,17 @@ def test_a_throttled_frame_goes_in_slices() -> None:
 
 
 def test_truncate_sends_the_start_then_ends() -> None:
-    bench = armed(Always(BROKER, Close("fin", 6)))
-    bench.feed(CLIENT, request(HEARTBEAT, 4))
-    answer = response(HEARTBEAT, 4)
+    bench = Bench(Always(BROKER, Close("fin", 6)))
+    bench.feed(CLIENT, beat())
+    answer = pulse()
     bench.feed(BROKER, answer)
     assert bench.sent(CLIENT) == answer[:6]
     assert bench.others() == [End(CLIENT, "fin"), End(BROKER, "fin")]
 
 
 def test_half_close_ends_one_direction_only() -> None:
-    bench = armed(Always(BROKER, Close("half"), look="head"))
-    bench.feed(CLIENT, request(HEARTBEAT, 4))
-    bench.feed(BROKER, response(HEARTBEAT, 4))
+    bench = Bench(Always(BROKER, Close("half"), look="head"))
+    bench.exchange(beat(), pulse())
     assert End(CLIENT, "half") in bench.others()
     assert End(BROKER, "half") not in bench.others()
 
@@ -282,30 +262,26 @@ def test_a_rule_that_fails_lets_the_frame_pass(caplog: pytest.LogCaptureFixture)
         def judge(self, frame: Any) -> Any:
             raise RuntimeError("oops")
 
-    bench = armed(Broken(CLIENT))
-    data = request(HEARTBEAT, 4)
+    bench = Bench(Broken(CLIENT))
+    data = beat()
     bench.feed(CLIENT, data)
     assert bench.sent(BROKER) == data
     assert "oops" in caplog.text
 
 
 def test_a_held_frame_can_be_dropped() -> None:
-    bench = armed(Always(CLIENT, Hold()))
-    bench.feed(CLIENT, request(HEARTBEAT, 4))
-    stop = bench.relay.directions[CLIENT].stop
-    assert stop is not None
-    bench.actions += bench.relay.release(CLIENT, stop, Drop(), 1)
+    bench = Bench(Always(CLIENT, Hold()))
+    bench.feed(CLIENT, beat())
+    bench.release(CLIENT, Drop())
     assert bench.sent(BROKER) == b""
     assert len(bench.relay.pairing) == 0
 
 
 def test_a_held_frame_can_go_on() -> None:
-    bench = armed(Always(CLIENT, Hold()))
-    data = request(HEARTBEAT, 4)
+    bench = Bench(Always(CLIENT, Hold()))
+    data = beat()
     bench.feed(CLIENT, data)
-    stop = bench.relay.directions[CLIENT].stop
-    assert stop is not None
-    bench.actions += bench.relay.release(CLIENT, stop, Forward(), 1)
+    bench.release(CLIENT, Forward())
     assert bench.sent(BROKER) == data
     assert len(bench.relay.pairing) == 1
 

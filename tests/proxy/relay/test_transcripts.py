@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Awaitable
-from typing import Any
 
 import pytest
 
@@ -29,9 +28,13 @@ from tests.kit.proxy import (
     HEARTBEAT,
     METADATA,
     PRODUCE,
+    SASL_AUTHENTICATE,
+    SASL_HANDSHAKE,
     Always,
+    beat,
     endpoint,
     produce,
+    pulse,
     request,
     response,
 )
@@ -52,18 +55,6 @@ from tests.proxy.relay.playbook import (
     to_client,
     wait,
 )
-
-SASL_HANDSHAKE, SASL_AUTHENTICATE = 17, 36
-
-
-def beat(correlation_id: int = 1, **body: Any) -> bytes:
-    """A small request of which nothing is special."""
-    return request(HEARTBEAT, 4, body, correlation_id=correlation_id)
-
-
-def pulse(correlation_id: int = 1, error_code: int = 0) -> bytes:
-    """Its response."""
-    return response(HEARTBEAT, 4, {"error_code": error_code}, correlation_id=correlation_id)
 
 
 def hidden(whole: bytes, secret: bytes) -> bytes:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import heapq
 from pathlib import Path
 from typing import Any
@@ -19,56 +18,28 @@ from kafkascope.captures.formats import remarks
 from kafkascope.captures.formats.pcapng import Pcapng
 from kafkascope.captures.limits import CaptureLimits
 from kafkascope.proxy.engine.held import HeldFrames
-from kafkascope.proxy.engine.server import KafkaProxy
-from kafkascope.proxy.recording.packing import CLOSE, OPEN, Packing, TapEvent, preamble
 from kafkascope.proxy.recording.recorder import Recorder
 from kafkascope.proxy.rules.faults import parse_fault
-from kafkascope.proxy.rules.rules import Chain
 from kafkascope.proxy.rules.verdicts import BROKER, CLIENT, Drop, End, Forward, Send, WakeUp
 from tests.analyzer.pipeline.kit import Apart, made
-from tests.kit.proxy import HEARTBEAT, Bench, broker, connect, echo, read_frame, request, response
+from tests.kit.proxy import Always, Bench, Tape, beat, echo, proxied, pulse
 from tests.kit.run import run
 from tests.kit.wire import SECOND
 
 EXCHANGES = 8
 
 
-class Taped:
-    """A connection's tap that composes a recording."""
-
-    def __init__(self, bench: Bench) -> None:
-        self.packing = Packing()
-        self.events: list[TapEvent] = []
-        context = bench.context
-        self.events.append(TapEvent(1, OPEN, context.client, context.broker, bench.now_ns))
-
-    def client(self, side: int, data: bytes | memoryview, now_ns: int, comment: str = "") -> None:
-        self.events.append(TapEvent(1, 0, side, bytes(data), now_ns, comment))
-
-    def broker(self, side: int, data: bytes, now_ns: int, comment: str = "") -> None:
-        self.events.append(TapEvent(1, 1, side, data, now_ns, comment))
-
-    def end(self, side: int | None, how: str, now_ns: int) -> None:
-        self.events.append(TapEvent(1, CLOSE, side, how, now_ns))
-
-    def write(self, path: Path) -> None:
-        for event in self.events:
-            self.packing.add(event)
-        path.write_bytes(preamble() + b"".join(map(bytes, self.packing.take().parts)))
-
-
 def recorded(path: Path, rule: str) -> None:
     """A client heartbeats each five seconds through a proxy with a rule; the broker answers within
     10 ms. What takes longer, fails or ends early is the rule's doing."""
-    bench = Bench()
-    tape = bench.context.tap = Taped(bench)
+    bench = Bench(rule)
+    tape = Tape(bench)
     bench.hub.held = HeldFrames(dict)
-    Chain([parse_fault(rule)]).attach(bench.hub)
     queue: list[tuple[int, int, Any]] = []
     order = 0
 
     to_broker = bytearray()
-    asked_first = request(HEARTBEAT, 4, {"group_id": "g"})
+    size = len(beat(group_id="g"))  # of all
 
     def later(after_ns: int, what: Any) -> None:
         nonlocal order
@@ -82,16 +53,16 @@ def recorded(path: Path, rule: str) -> None:
                 later(action.delay_ns, lambda now, token=token: bench.relay.woken(token, now))
             elif isinstance(action, Send) and action.side == BROKER:
                 to_broker.extend(action.data)
-                while len(to_broker) >= len(asked_first):  # all are of one size
+                while len(to_broker) >= size:
                     number = int.from_bytes(to_broker[8:12], "big")
-                    del to_broker[: len(asked_first)]
-                    answer = response(HEARTBEAT, 4, correlation_id=number)
+                    del to_broker[:size]
+                    answer = pulse(number)
                     later(SECOND // 100, lambda now, a=answer: bench.feed(BROKER, a))
             elif isinstance(action, End):
                 tape.end(1 - action.side, "rst" if action.how == "reset" else "fin", bench.now_ns)
 
     for number in range(EXCHANGES):
-        asked = request(HEARTBEAT, 4, {"group_id": "g"}, correlation_id=number)
+        asked = beat(number, group_id="g")
         later(number * 5 * SECOND, lambda now, a=asked: bench.feed(CLIENT, a))
     later((EXCHANGES * 5 + 60) * SECOND, lambda now: [])
     while queue:
@@ -112,6 +83,11 @@ def recorded(path: Path, rule: str) -> None:
     bench.relay.closed()
     tape.end(None, "fin", bench.now_ns)
     tape.write(path)
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "session.pcapng"
 
 
 def found_in(path: Path) -> tuple[list[Finding], dict[int, list[str]]]:
@@ -175,9 +151,8 @@ BLAMED = {
 
 @pytest.mark.parametrize("rule", BLAMED)
 def test_findings_name_the_proxys_rule_and_not_the_broker(
-    rule: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    rule: str, path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    path = tmp_path / "session.pcapng"
     recorded(path, rule)
     found, deeds = found_in(path)
     assert deeds
@@ -199,8 +174,7 @@ def test_findings_name_the_proxys_rule_and_not_the_broker(
         assert "No action is needed on the broker" in told[each.name].advice
 
 
-def test_what_the_broker_did_itself_stays_its_own(tmp_path: Path) -> None:
-    path = tmp_path / "session.pcapng"
+def test_what_the_broker_did_itself_stays_its_own(path: Path) -> None:
     recorded(path, "-> stamp UNKNOWN_MEMBER_ID nth 900")
     found, deeds = found_in(path)
     assert not deeds
@@ -208,20 +182,12 @@ def test_what_the_broker_did_itself_stays_its_own(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("more", [[], ["--comments"]], ids=["cut", "commented"])
-def test_through_sockets_and_the_command(tmp_path: Path, more: list[str]) -> None:
-    path, part = tmp_path / "session.pcapng", tmp_path / "part.pcapng"
+async def test_through_sockets_and_the_command(path: Path, tmp_path: Path, more: list[str]) -> None:
+    part = tmp_path / "part.pcapng"
 
-    async def session() -> None:
-        recorder = Recorder(path)
-        rule = parse_fault("api == Heartbeat -> delay 1200ms on response first 2")
-        async with broker(echo) as up, KafkaProxy(str(up), recorder=recorder, rules=[rule]) as made:
-            reader, writer = await connect(made.bootstrap)
-            for number in range(3):
-                writer.write(request(HEARTBEAT, 4, correlation_id=number))
-                await read_frame(reader)
-            writer.close()
-
-    asyncio.run(session())
+    rule = "api == Heartbeat -> delay 1200ms on response first 2"
+    async with proxied(echo, rule, recorder=Recorder(path)) as proxy:
+        await proxy.ask(*map(beat, range(3)))
     cut = run("cut", path, *more, "-o", part)
     assert cut.exit_code == 0
     assert found_in(part)[1] == found_in(path)[1]
@@ -234,8 +200,7 @@ def test_through_sockets_and_the_command(tmp_path: Path, more: list[str]) -> Non
 
 
 @pytest.mark.parametrize("rule", ["-> delay 2s on response first 4", "-> drop first 4"])
-def test_all_engines_and_their_tables_say_the_same(rule: str, tmp_path: Path) -> None:
-    path = tmp_path / "session.pcapng"
+def test_all_engines_and_their_tables_say_the_same(rule: str, path: Path, tmp_path: Path) -> None:
     recorded(path, rule)
     expected, _ = made([str(path)], tmp_path / "plain", records=True)
     assert "the proxy that recorded this" in str(expected["exchanges"])
@@ -247,15 +212,13 @@ def test_all_engines_and_their_tables_say_the_same(rule: str, tmp_path: Path) ->
     assert of_tables == of_capture
 
 
-def test_who_waits_behind_a_delayed_answer_is_not_slow(tmp_path: Path) -> None:
-    path = tmp_path / "session.pcapng"
-    bench = Bench()
-    tape = bench.context.tap = Taped(bench)
-    Chain([parse_fault("-> delay 2s on response once")]).attach(bench.hub)
-    bench.feed(CLIENT, b"".join(request(HEARTBEAT, 4, correlation_id=n) for n in range(3)))
-    both = b"".join(response(HEARTBEAT, 4, correlation_id=n) for n in range(3))
-    (wake,) = (each for each in bench.feed(BROKER, both) if isinstance(each, WakeUp))
-    bench.relay.woken(wake.token, bench.now_ns + 2 * SECOND)
+def test_who_waits_behind_a_delayed_answer_is_not_slow(path: Path) -> None:
+    bench = Bench("-> delay 2s on response once")
+    tape = Tape(bench)
+    bench.feed(CLIENT, b"".join(beat(n) for n in range(3)))
+    both = b"".join(pulse(n) for n in range(3))
+    bench.feed(BROKER, both)
+    bench.wake(2 * SECOND)
     tape.end(None, "fin", bench.now_ns + 2 * SECOND)
     tape.write(path)
     found, deeds = found_in(path)
@@ -265,14 +228,11 @@ def test_who_waits_behind_a_delayed_answer_is_not_slow(tmp_path: Path) -> None:
     assert "injected by proxy rules" in slow.text
 
 
-def test_an_answer_that_is_held_to_the_end_is_told_of(tmp_path: Path) -> None:
-    path = tmp_path / "session.pcapng"
-    bench = Bench()
-    tape = bench.context.tap = Taped(bench)
+def test_an_answer_that_is_held_to_the_end_is_told_of(path: Path) -> None:
+    bench = Bench("-> hold on response")
+    tape = Tape(bench)
     bench.hub.held = HeldFrames(dict)
-    Chain([parse_fault("-> hold on response")]).attach(bench.hub)
-    bench.feed(CLIENT, request(HEARTBEAT, 4))
-    bench.feed(BROKER, response(HEARTBEAT, 4))
+    bench.exchange(beat(), pulse())
     bench.now_ns += 60 * SECOND
     bench.relay.closed()
     bench.relay.closed()
@@ -282,26 +242,10 @@ def test_an_answer_that_is_held_to_the_end_is_told_of(tmp_path: Path) -> None:
     assert sum(event.leg == 1 for event in tape.events) == 2
 
 
-class Custom:
-    """A rule in Python: it says nothing of what it did."""
-
-    name = "our; [rule]"
-    side = BROKER
-
-    def look(self, frame: Any) -> str:
-        return "whole"
-
-    def judge(self, frame: Any) -> Drop:
-        return Drop()
-
-
-def test_rules_in_python_are_named(tmp_path: Path) -> None:
-    path = tmp_path / "session.pcapng"
-    bench = Bench()
-    tape = bench.context.tap = Taped(bench)
-    Chain([Custom()]).attach(bench.hub)  # type: ignore[list-item]
-    bench.feed(CLIENT, request(HEARTBEAT, 4))
-    bench.feed(BROKER, response(HEARTBEAT, 4))
+def test_rules_in_python_are_named(path: Path, tmp_path: Path) -> None:
+    bench = Bench(Always(BROKER, Drop(), name="our; [rule]"))  # it says nothing of what it did
+    tape = Tape(bench)
+    bench.exchange(beat(), pulse())
     tape.end(None, "fin", bench.now_ns)
     tape.write(path)
     assert found_in(path)[1] == {1: ["rule: our, (rule]"]}
@@ -340,8 +284,7 @@ def test_what_rules_do_is_none(rule: str) -> None:
     assert anonymized(action, str) == action
 
 
-def test_nobody_is_told_what_a_rule_gave(tmp_path: Path) -> None:
-    path = tmp_path / "session.pcapng"
+def test_nobody_is_told_what_a_rule_gave(path: Path, tmp_path: Path) -> None:
     recorded(path, "-> set response.error_code = 7, response.throttle_time_ms = 4242 on response")
     assert found_in(path)[1], "deeds are recorded"
     part, page = tmp_path / "part.pcapng", tmp_path / "page.md"
@@ -354,8 +297,7 @@ def test_nobody_is_told_what_a_rule_gave(tmp_path: Path) -> None:
     assert ("4242" in text, "set response.error_code = hidden" in text) == (False, True)
 
 
-def test_comments_of_others_are_not_read(tmp_path: Path) -> None:
-    path = tmp_path / "session.pcapng"
+def test_comments_of_others_are_not_read(path: Path) -> None:
     recorded(path, "-> delay 2s on response first 4")
     theirs = path.read_bytes().replace(b"kafkascope: client leg", b"somebody's: client leg")
     path.write_bytes(theirs)

@@ -25,9 +25,8 @@ from kafkascope.proxy.relay.connection import Connection
 from kafkascope.proxy.rules.faults import FAULTS, FaultError, load_rules, parse_fault
 from kafkascope.proxy.rules.intercepted import InterceptedFrame
 from kafkascope.proxy.rules.matching import NEVER, RESPONSE_FIELDS, refusal
-from kafkascope.proxy.rules.rules import Chain
 from kafkascope.proxy.rules.verdicts import BROKER, CLIENT
-from tests.kit.proxy import Bench, request, response
+from tests.kit.proxy import Always, Bench, request, response
 from tests.kit.samples import SAMPLES
 
 EACH = 12
@@ -35,27 +34,11 @@ EACH = 12
 SIDES = {"request": CLIENT, "response": BROKER}
 
 
-class Spy:
-    """A rule that sees everything."""
-
-    def __init__(self, name: str, side: int) -> None:
-        self.name = name
-        self.side = side
-        self.seen: list[InterceptedFrame] = []
-
-    def look(self, frame: InterceptedFrame) -> str:
-        return "whole"
-
-    def judge(self, frame: InterceptedFrame) -> None:
-        self.seen.append(frame)
-
-
 @cache
 def seen() -> tuple[tuple[InterceptedFrame, ...], tuple[InterceptedFrame, ...]]:
     """Requests and responses of the samples, as rules see them; and what the samples lack."""
-    spies = [Spy("requests", CLIENT), Spy("responses", BROKER)]
-    bench = Bench(rewrite=False)
-    Chain(spies).attach(bench.hub)  # type: ignore[arg-type]
+    spies = [Always(CLIENT), Always(BROKER)]
+    bench = Bench(*spies, rewrite=False)
     number = 0
 
     def pass_by(asked: bytes, answered: bytes, client: Endpoint, broker: Endpoint) -> None:

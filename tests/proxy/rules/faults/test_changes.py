@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kafkascope.dissectors.records.records import Batch, Record, batches, crc_ok, open_batch
+from kafkascope.dissectors.records.records import Batch, Record, batches, crc_ok
 from kafkascope.dissectors.records.writer import encode_batch
 from kafkascope.dissectors.registry import decode_request, decode_response
 from kafkascope.proxy.relay import requests, responses
 from kafkascope.proxy.rules import intercepted
 from kafkascope.proxy.rules.faults import Fault, FaultError, parse_fault
 from kafkascope.proxy.rules.rules import Chain
-from kafkascope.proxy.rules.verdicts import BROKER, CLIENT, End, WakeUp
+from kafkascope.proxy.rules.verdicts import BROKER, CLIENT, End
 from tests.kit.proxy import (
     API_VERSIONS,
     FETCH,
@@ -23,7 +21,13 @@ from tests.kit.proxy import (
     METADATA,
     PRODUCE,
     Bench,
+    beat,
     fetched,
+    fetched_partition,
+    opened,
+    produce,
+    produced_records,
+    pulse,
     request,
     response,
 )
@@ -36,48 +40,23 @@ RECORDS = [
 
 
 def bench_with(*rules: str) -> tuple[Bench, list[Fault]]:
-    bench = Bench()
-    faults = [parse_fault(rule) for rule in rules]
-    Chain(faults).attach(bench.hub)
-    return bench, faults
+    bench = Bench(*rules)
+    return bench, bench.rules
 
 
-def fetch_of(records: bytes) -> bytes:
-    body = decode_response(fetched(12, [])[4:], FETCH, 12).body
-    body["responses"][0]["partitions"][0]["records"] = records
-    return response(FETCH, 12, body)
-
-
-def produce_of(records: bytes, version: int = 9) -> bytes:
-    data = [{"index": 0, "records": records}]
-    topic = {"name": "orders", "partition_data": data}
-    return request(PRODUCE, version, {"acks": 1, "timeout_ms": 9, "topic_data": [topic]})
+def fetch_of(records: bytes, correlation_id: int = 1) -> bytes:
+    return fetched(12, records=records, correlation_id=correlation_id)
 
 
 def fetched_records(rule: str, records: bytes) -> bytes:
-    bench, _ = bench_with(rule)
-    bench.feed(CLIENT, request(FETCH, 12))
-    bench.feed(BROKER, fetch_of(records))
-    body = decode_response(bench.sent(CLIENT)[4:], FETCH, 12).body
-    found: bytes = body["responses"][0]["partitions"][0]["records"]
-    return found
+    answer = Bench(rule).exchange(request(FETCH, 12), fetch_of(records))
+    return bytes(fetched_partition(answer)["records"])
 
 
-def produced_records(rule: str, records: bytes) -> bytes:
-    bench, _ = bench_with(rule)
-    bench.feed(CLIENT, produce_of(records))
-    body = decode_request(bench.sent(BROKER)[4:]).body
-    found: bytes = body["topic_data"][0]["partition_data"][0]["records"]
-    return found
-
-
-def opened(data: bytes) -> tuple[Batch, list[Record]]:
-    (batch,) = batches(data)
-    assert isinstance(batch, Batch)
-    assert crc_ok(data, batch)
-    found = open_batch(data, batch)
-    assert found.error is None
-    return batch, [each._replace(headers=tuple(each.headers)) for each in found.records]
+def produced_by(rule: str, records: bytes) -> bytes:
+    bench = Bench(rule)
+    bench.feed(CLIENT, produce(records=records))
+    return produced_records(bench.sent(BROKER))
 
 
 # --- fields
@@ -106,19 +85,9 @@ def test_fields_of_a_response_are_reached_through_arrays_once() -> None:
     )
     marks = []
     for number in (1, 2):
-        bench.feed(CLIENT, request(FETCH, 12, correlation_id=number))
-        before = len(bench.sent(CLIENT))
-        bench.feed(
-            BROKER,
-            response(
-                FETCH,
-                12,
-                decode_response(fetched(12, [])[4:], FETCH, 12).body,
-                correlation_id=number,
-            ),
-        )
-        body = decode_response(bench.sent(CLIENT)[before + 4 :], FETCH, 12).body
-        marks.append(body["responses"][0]["partitions"][0]["high_watermark"])
+        asked = request(FETCH, 12, correlation_id=number)
+        answer = bench.exchange(asked, fetched(12, correlation_id=number))
+        marks.append(fetched_partition(answer)["high_watermark"])
     assert marks == [1005, 5]
 
 
@@ -126,9 +95,10 @@ def test_null_text_arrays_and_bytes() -> None:
     bench, _ = bench_with(
         "api == Metadata -> set response.cluster_id = null, response.brokers = []",
     )
-    bench.feed(CLIENT, request(METADATA, 12))
-    bench.feed(BROKER, response(METADATA, 12, {"cluster_id": "abc", "controller_id": 1}))
-    body = decode_response(bench.sent(CLIENT)[4:], METADATA, 12).body
+    bench.exchange(
+        request(METADATA, 12), response(METADATA, 12, {"cluster_id": "abc", "controller_id": 1})
+    )
+    body = bench.answer(METADATA, 12)
     assert (body["cluster_id"], body["brokers"], body["controller_id"]) == (None, [], 1)
 
 
@@ -179,7 +149,7 @@ def test_what_does_not_fit_then_is_told_once_and_passes() -> None:
         bench.feed(CLIENT, whole)
     assert bench.sent(BROKER) == whole * 3
     assert fault.trigger.fired == 0
-    (notice,) = [text for _, text in bench.hub.notices]
+    (notice,) = bench.said()
     assert "does not apply to Fetch v12, which is forwarded unchanged" in notice
 
 
@@ -205,20 +175,20 @@ def test_lost_records_leave_a_hole_for_a_consumer() -> None:
 
 def test_lost_records_never_reach_a_broker() -> None:
     data = encode_batch(RECORDS)
-    batch, records = opened(produced_records("api == Produce -> records lose 3", data))
+    batch, records = opened(produced_by("api == Produce -> records lose 3", data))
     assert [each.value for each in records] == [b"v8"]
     assert (batch.base_offset, batch.last_offset, batch.record_count) == (5, 5, 1)
-    assert produced_records("api == Produce -> records lose 4", data) == data
+    assert produced_by("api == Produce -> records lose 4", data) == data
 
 
 def test_records_come_twice_and_in_another_order() -> None:
     data = encode_batch(RECORDS)
-    _, records = opened(produced_records("-> records duplicate", data))
+    _, records = opened(produced_by("-> records duplicate", data))
     assert [each.value for each in records] == [v for n in range(5, 9) for v in [b"v%d" % n] * 2]
     assert [each.offset for each in records] == list(range(5, 13))
     _, records = opened(fetched_records("api == Fetch -> records duplicate", data))
     assert [each.offset for each in records] == [5, 5, 6, 6, 7, 7, 8, 8]
-    for change in (produced_records, fetched_records):
+    for change in (produced_by, fetched_records):
         rule = "api in {Produce, Fetch} -> records reorder" + (
             " on response" if change is fetched_records else ""
         )
@@ -229,30 +199,30 @@ def test_records_come_twice_and_in_another_order() -> None:
 
 def test_contents_are_replaced() -> None:
     data = encode_batch(RECORDS, codec=4)
-    _, records = opened(produced_records("""-> records set value '{"a": 1}'""", data))
+    _, records = opened(produced_by("""-> records set value '{"a": 1}'""", data))
     assert {each.value for each in records} == {b'{"a": 1}'}
-    _, records = opened(produced_records("-> records set key null", data))
+    _, records = opened(produced_by("-> records set key null", data))
     assert {each.key for each in records} == {None}
-    _, records = opened(produced_records("-> records set header h=other", data))
+    _, records = opened(produced_by("-> records set header h=other", data))
     assert {each.headers for each in records} == {(("h", b"other"),)}
-    _, records = opened(produced_records("-> records set timestamp -1d", data))
+    _, records = opened(produced_by("-> records set timestamp -1d", data))
     assert [each.timestamp for each in records] == [
         (each.timestamp or 0) - 86_400_000 for each in RECORDS
     ]
-    _, records = opened(produced_records("-> records corrupt value", data))
+    _, records = opened(produced_by("-> records corrupt value", data))
     assert [each.value for each in records] == [
         bytes(b ^ 0x20 for b in r.value or b"") for r in RECORDS
     ]
-    (batch,) = batches(produced_records("-> records corrupt crc", data))
+    (batch,) = batches(produced_by("-> records corrupt crc", data))
     assert isinstance(batch, Batch)
-    assert not crc_ok(produced_records("-> records corrupt crc", data), batch)
+    assert not crc_ok(produced_by("-> records corrupt crc", data), batch)
 
 
 def test_what_stays_of_a_batch_is_kept() -> None:
     data = encode_batch(
         RECORDS, attributes=0x10, producer_id=4, producer_epoch=2, base_sequence=9, leader_epoch=3
     )
-    batch, _ = opened(produced_records("-> records set key x", data))
+    batch, _ = opened(produced_by("-> records set key x", data))
     assert (batch.producer_id, batch.producer_epoch, batch.base_sequence) == (4, 2, 9)
     assert (batch.leader_epoch, batch.transactional) == (3, True)
 
@@ -262,7 +232,7 @@ def test_what_stays_of_a_batch_is_kept() -> None:
 )
 @settings(max_examples=100)
 def test_garbage_in_the_place_of_records_passes(data: bytes, what: str) -> None:
-    assert produced_records(f"-> records {what}", data) == data
+    assert produced_by(f"-> records {what}", data) == data
 
 
 def test_control_batches_and_old_formats_stay() -> None:
@@ -278,9 +248,8 @@ def offered(bench: Bench) -> dict[int, tuple[int, int]]:
         {"api_key": key, "min_version": low, "max_version": high}
         for key, low, high in ((0, 3, 9), (1, 4, 12), (3, 0, 9), (18, 0, 3))
     ]
-    bench.feed(CLIENT, request(API_VERSIONS, 3))
-    bench.feed(BROKER, response(API_VERSIONS, 3, {"api_keys": keys}))
-    body = decode_response(bench.sent(CLIENT)[4:], API_VERSIONS, 3).body
+    bench.exchange(request(API_VERSIONS, 3), response(API_VERSIONS, 3, {"api_keys": keys}))
+    body = bench.answer(API_VERSIONS, 3)
     return {
         each["api_key"]: (each["min_version"], each["max_version"]) for each in body["api_keys"]
     }
@@ -311,13 +280,12 @@ def test_a_rule_and_its_companion_go_together() -> None:
 
 def test_a_member_expires_at_its_next_heartbeat() -> None:
     bench, (fault,) = bench_with("group == billing -> member expire once")
-    ask: dict[str, Any] = {"group_id": "billing", "generation_id": 3, "member_id": "m"}
-    bench.feed(CLIENT, request(HEARTBEAT, 4, ask))
+    asked = beat(group_id="billing", generation_id=3, member_id="m")
+    bench.feed(CLIENT, asked)
     assert bench.sent(BROKER) == b""
-    assert decode_response(bench.sent(CLIENT)[4:], HEARTBEAT, 4).body["error_code"] == 25
-    second = request(HEARTBEAT, 4, ask)
-    bench.feed(CLIENT, second)
-    assert bench.sent(BROKER) == second
+    assert bench.answer(HEARTBEAT, 4)["error_code"] == 25
+    bench.feed(CLIENT, asked)
+    assert bench.sent(BROKER) == asked
     assert fault.trigger.fired == 1
 
 
@@ -350,8 +318,7 @@ def test_rules_that_change_a_frame_work_together_each_on_what_the_one_before_mad
     )
     bench.feed(CLIENT, request(FETCH, 12, {"max_wait_ms": 500, "min_bytes": 1}))
     assert bench.sent(BROKER) == b""
-    (wait,) = (each for each in bench.others() if isinstance(each, WakeUp))
-    bench.actions += bench.relay.woken(wait.token, bench.now_ns + wait.delay_ns)
+    bench.wake(10_000_000)
     body = decode_request(bench.sent(BROKER)[4:]).body
     assert (body["max_wait_ms"], body["min_bytes"], body["max_bytes"]) == (14, 1, 5)
     assert [fault.trigger.fired for fault in faults] == [1, 0, 1, 1]
@@ -366,11 +333,10 @@ def test_responses_are_changed_by_several_rules_and_then_dropped_by_one() -> Non
         "api == Fetch -> records set header c=d on response",
     )
     for number in (1, 2):
-        bench.feed(CLIENT, request(FETCH, 12, correlation_id=number))
-        body = decode_response(fetch_of(encode_batch(RECORDS))[4:], FETCH, 12).body
-        bench.feed(BROKER, response(FETCH, 12, body, correlation_id=number))
+        answer = fetch_of(encode_batch(RECORDS), number)
+        bench.exchange(request(FETCH, 12, correlation_id=number), answer)
     sent = bench.sent(CLIENT)
-    body = decode_response(sent[4:], FETCH, 12).body
+    body = bench.answer(FETCH, 12)
     _, records = opened(body["responses"][0]["partitions"][0]["records"])
     assert body["throttle_time_ms"] == 3
     assert [each.headers[1:] for each in records] == [(("a", b"b"), ("c", b"d"))] * 3
@@ -395,9 +361,9 @@ def test_what_no_rule_wants_passes_as_it_came(
     bench, _ = bench_with(*filter(None, [rule]))
     records = encode_batch(RECORDS)
     for asked, answer in (
-        (produce_of(records), response(PRODUCE, 9)),
+        (produce(records=records), response(PRODUCE, 9)),
         (request(FETCH, 12), fetch_of(records)),
-        (request(HEARTBEAT, 4), response(HEARTBEAT, 4)),
+        (beat(), pulse()),
     ):
         # None: the bytes that came go on as they are.
         assert bench.relay.feed(CLIENT, asked, 1) is None

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import struct
 from typing import Any
 
 import pytest
 
-from kafkascope.dissectors.layout import ArrayWire, StructWire, Wire
+from kafkascope.dissectors.layout import ArrayWire, StructWire, Wire, implied_default
 from kafkascope.dissectors.reference.codes import ERRORS
 from kafkascope.dissectors.registry import (
     APIS,
@@ -20,7 +21,6 @@ from kafkascope.proxy.rules.faults import FAULTS, Fault, FaultError, load_rules,
 from kafkascope.proxy.rules.faults.error_code import error_response
 from kafkascope.proxy.rules.faults.fault import Trigger
 from kafkascope.proxy.rules.matching import HEAD_FIELDS, RESPONSE_FIELDS
-from kafkascope.proxy.rules.rules import Chain
 from kafkascope.proxy.rules.verdicts import BROKER, CLIENT, End, Read, WakeUp
 from tests.interop.changes import CASES, table
 from tests.kit.proxy import (
@@ -29,9 +29,11 @@ from tests.kit.proxy import (
     METADATA,
     PRODUCE,
     Bench,
+    beat,
     endpoint,
     fetched,
     produce,
+    pulse,
     request,
     response,
 )
@@ -40,10 +42,8 @@ from tests.kit.wire import framed
 
 
 def bench_with(*rules: str) -> tuple[Bench, list[Fault]]:
-    bench = Bench()
-    faults = [parse_fault(rule) for rule in rules]
-    Chain(faults).attach(bench.hub)
-    return bench, faults
+    bench = Bench(*rules)
+    return bench, bench.rules
 
 
 @pytest.mark.parametrize(
@@ -155,60 +155,47 @@ def test_an_error_answers_in_the_brokers_place() -> None:
 
 def test_an_error_is_stamped_into_the_brokers_answer() -> None:
     bench, _ = bench_with("api == Heartbeat -> stamp REBALANCE_IN_PROGRESS")
-    bench.feed(CLIENT, request(HEARTBEAT, 4))
-    bench.feed(BROKER, response(HEARTBEAT, 4))
-    told = decode_response(bench.sent(CLIENT)[4:], HEARTBEAT, 4)
-    assert told.body["error_code"] == 27
+    bench.exchange(beat(), pulse())
+    assert bench.answer(HEARTBEAT, 4)["error_code"] == 27
 
 
 def test_a_filter_on_the_answer_sees_the_question_too() -> None:
     bench, (fault,) = bench_with("topic == orders and error == NONE -> stamp 6")
-    bench.feed(CLIENT, produce())
     part = {"index": 0, "base_offset": 5, "error_code": 0, "log_append_time_ms": -1}
     part |= {"log_start_offset": 0, "record_errors": [], "error_message": None}
-    bench.feed(
-        BROKER,
-        response(PRODUCE, 9, {"responses": [{"name": "orders", "partition_responses": [part]}]}),
-    )
+    topics = [{"name": "orders", "partition_responses": [part]}]
+    bench.exchange(produce(), response(PRODUCE, 9, {"responses": topics}))
     assert fault.trigger.fired == 1
-    told = decode_response(bench.sent(CLIENT)[4:], PRODUCE, 9)
-    assert told.body["responses"][0]["partition_responses"][0]["error_code"] == 6
+    assert bench.answer(PRODUCE, 9)["responses"][0]["partition_responses"][0]["error_code"] == 6
 
 
 def test_an_incremental_fetch_is_made_a_full_one_first() -> None:
     bench, _ = bench_with("api == Fetch -> error NOT_LEADER_OR_FOLLOWER")
     bench.feed(CLIENT, request(FETCH, 12, {"session_id": 5, "session_epoch": 3}))
-    told = decode_response(bench.sent(CLIENT)[4:], FETCH, 12)
-    assert told.body["error_code"] == 70
+    assert bench.answer(FETCH, 12)["error_code"] == 70
     assert not bench.sent(BROKER)
+
+
+WITH_A_BATCH = fetched(12, records=bytes(16) + b"\2" + bytes(53))
 
 
 def test_a_corrupt_batch_keeps_everything_but_its_checksum() -> None:
     bench, _ = bench_with("api == Fetch -> corrupt-crc")
-    records = bytearray(70)
-    records[16] = 2
-    body = decode_response(fetched(12, [])[4:], FETCH, 12).body
-    body["responses"][0]["partitions"][0]["records"] = bytes(records)
-    whole = response(FETCH, 12, body)
-    bench.feed(CLIENT, request(FETCH, 12))
-    bench.feed(BROKER, whole)
-    sent = bench.sent(CLIENT)
-    assert len(sent) == len(whole)
-    assert sum(a != b for a, b in zip(sent, whole, strict=True)) == 1
+    sent = bench.exchange(request(FETCH, 12), WITH_A_BATCH)
+    assert len(sent) == len(WITH_A_BATCH)
+    assert sum(a != b for a, b in zip(sent, WITH_A_BATCH, strict=True)) == 1
 
 
 def test_stale_metadata_repeats_the_first_answer() -> None:
     bench, _ = bench_with("api == Metadata -> stale-metadata")
+    answers = []
     for number, node_id in ((1, 2), (2, 3), (3, 4)):
-        bench.feed(CLIENT, request(METADATA, 12, correlation_id=number))
         body = {"brokers": [endpoint(node_id)], "controller_id": node_id}
-        bench.feed(BROKER, response(METADATA, 12, body, correlation_id=number))
-    bench.listening.close()
-    stream = bench.sent(CLIENT)
-    third = len(stream) // 3
-    answers = [stream[at : at + third] for at in (0, third, 2 * third)]
-    controllers = [decode_response(a[4:], METADATA, 12).body["controller_id"] for a in answers]
-    ids = [decode_response(a[4:], METADATA, 12).header["correlation_id"] for a in answers]
+        answer = response(METADATA, 12, body, correlation_id=number)
+        sent = bench.exchange(request(METADATA, 12, correlation_id=number), answer)
+        answers.append(decode_response(sent[4:], METADATA, 12))
+    controllers = [each.body["controller_id"] for each in answers]
+    ids = [each.header["correlation_id"] for each in answers]
     assert (controllers, ids) == ([2, 2, 2], [1, 2, 3])
 
 
@@ -229,25 +216,15 @@ def test_every_fault_does_something_and_counts_it(word: str) -> None:
         pytest.skip("see test_changes")
     key = FETCH if word == "corrupt-crc" else METADATA if word == "stale-metadata" else HEARTBEAT
     bench, (fault,) = bench_with(f"-> {word} {arguments.get(word, '')}")
-    asked = request(key, 12 if key != HEARTBEAT else 4)
-    answered = response(key, 12 if key != HEARTBEAT else 4)
-    if key == FETCH:
-        body = decode_response(fetched(12, [])[4:], FETCH, 12).body
-        records = bytearray(70)
-        records[16] = 2
-        body["responses"][0]["partitions"][0]["records"] = bytes(records)
-        answered = response(FETCH, 12, body)
-    said = b""
-    for number in (1, 2):
-        again = (
-            answered
-            if key != METADATA or number == 1
-            else response(METADATA, 12, {"controller_id": 5})
-        )
+    version = 4 if key == HEARTBEAT else 12
+    asked, said = request(key, version), b""
+    for controller in (0, 5):
+        body = {"controller_id": controller} if key == METADATA else None
+        answer = WITH_A_BATCH if key == FETCH else response(key, version, body)
         bench.feed(CLIENT, asked)
         if bench.sent(BROKER) and not bench.context.over:
-            said += again
-            bench.feed(BROKER, again)
+            said += answer
+            bench.feed(BROKER, answer)
     assert fault.trigger.fired >= 1
     assert bench.hub.metrics.get("faults_total", fault.name) == fault.trigger.fired
     changed = bench.sent(CLIENT) != said or bench.sent(BROKER) != asked * 2
@@ -266,11 +243,7 @@ def _entities(wire: Wire, value: Any) -> Any:
         for slot in wire.slots:
             if isinstance(slot.wire, ArrayWire | StructWire):
                 body[slot.name] = _entities(slot.wire, None)
-        from kafkascope.dissectors.layout import implied_default
-
         return implied_default(wire) | body
-    from kafkascope.dissectors.layout import implied_default
-
     return implied_default(wire)
 
 
@@ -282,8 +255,6 @@ PAIRS = [
 
 
 def _full_request(key: int, version: int) -> bytes:
-    import struct
-
     name = f"{APIS[key].name}Request"
     head = struct.pack(">hhi", key, version, 5)
     kind = request_header_version(key, version)

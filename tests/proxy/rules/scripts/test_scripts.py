@@ -5,33 +5,35 @@ from __future__ import annotations
 import asyncio
 import os
 import re
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from kafkascope.dissectors.records.records import Record, batches, open_batch
+from kafkascope.dissectors.records.records import Record
 from kafkascope.dissectors.records.writer import encode_batch
 from kafkascope.dissectors.registry import decode_request, decode_response
-from kafkascope.proxy.engine.server import KafkaProxy
 from kafkascope.proxy.limits import LIMITS, Limits
 from kafkascope.proxy.rules.faults import FaultError
-from kafkascope.proxy.rules.rules import Chain
 from kafkascope.proxy.rules.scripts.script import load_script
 from kafkascope.proxy.rules.verdicts import BROKER, CLIENT, Drop, Replace, Respond
 from tests.kit.proxy import (
     FETCH,
     HEARTBEAT,
     METADATA,
-    PRODUCE,
     Always,
     Bench,
-    broker,
-    connect,
+    Noted,
+    beat,
     fetched,
-    read_frame,
+    fetched_partition,
+    opened,
+    produce,
+    produced_records,
+    proxied,
+    pulse,
     request,
-    response,
 )
 from tests.kit.samples import ROOT
 
@@ -48,12 +50,11 @@ class Trial:
         self.path = folder / name
         self.path.write_text(text)
         self.rules = load_script(self.path)
-        self.bench = Bench(limits=limits)
         self.seen: list[Any] = []
         sights = [Always(side) for side in (CLIENT, BROKER)]
         for sight in sights:
             sight.seen = self.seen
-        Chain(sights).attach(self.bench.hub)
+        self.bench = Bench(*sights, limits=limits)
 
     def ask(self, asked: bytes, answered: bytes | None = None) -> Any:
         """The verdict about a request, or about the response to it; "not asked" where the filter
@@ -76,32 +77,24 @@ class Trial:
 
     @property
     def told(self) -> list[str]:
-        return [text for _, text in self.bench.hub.notices]
+        return self.bench.said()
 
 
-def produced(values: list[bytes | None], **more: Any) -> bytes:
-    records = [Record(n, 1000, None, value, ()) for n, value in enumerate(values)]
-    data = [{"index": 3, "records": encode_batch(records)}]
-    topic = {"name": "orders", "partition_data": data}
-    return request(PRODUCE, 9, {"acks": 1, "timeout_ms": 9, "topic_data": [topic]}, **more)
+def records(values: Iterable[bytes | None]) -> bytes:
+    return encode_batch([Record(n, 1000, None, value, ()) for n, value in enumerate(values)])
 
 
-def fetch_of(values: list[bytes | None]) -> bytes:
-    records = [Record(n, 1000, None, value, ()) for n, value in enumerate(values)]
-    body = decode_response(fetched(12, [])[4:], FETCH, 12).body
-    body["responses"][0]["partitions"][0]["records"] = encode_batch(records)
-    return response(FETCH, 12, body)
+def produced(*values: bytes | None, **more: Any) -> bytes:
+    return produce(records=records(values), partition=3, **more)
 
 
-def records_in(data: bytes) -> list[Record]:
-    (batch,) = batches(data)
-    return list(open_batch(data, batch).records)  # type: ignore[arg-type]
+def fetch_of(*values: bytes | None) -> bytes:
+    return fetched(12, records=records(values))
 
 
 def sent_records(verdict: Any) -> list[Record]:
     assert isinstance(verdict, Replace)
-    body = decode_request(verdict.payload).body
-    return records_in(body["topic_data"][0]["partition_data"][0]["records"])
+    return opened(produced_records(bytes(4) + verdict.payload))[1]
 
 
 # --- what functions see and decide
@@ -118,7 +111,7 @@ def test_a_frame_says_what_it_is(tmp_path: Path) -> None:
         "    assert (record.topic, record.partition, record.value) == ('orders', 3, b'v')\n"
         "    frame.drop()\n",
     )
-    assert trial.ask(produced([b"v"], correlation_id=7)) == Drop()
+    assert trial.ask(produced(b"v", correlation_id=7)) == Drop()
     assert trial.told == []
 
 
@@ -133,7 +126,7 @@ def test_a_response_has_its_request_and_a_connection_its_state(tmp_path: Path) -
     )
     asked = request(FETCH, 12, {"max_wait_ms": 77})
     assert trial.ask(asked) is None
-    verdict = trial.ask(asked, fetch_of([b"v"]))
+    verdict = trial.ask(asked, fetch_of(b"v"))
     assert isinstance(verdict, Replace)
     assert decode_response(verdict.payload, FETCH, 12).body["throttle_time_ms"] == 5
     assert trial.told == []
@@ -207,7 +200,7 @@ def test_an_endless_loop_is_interrupted(tmp_path: Path) -> None:
     assert trial.ask(request(FETCH, 12)) is None
     (told,) = trial.told
     assert "and was interrupted; the frame is forwarded unchanged" in told
-    assert trial.ask(request(HEARTBEAT, 4)) == Drop()
+    assert trial.ask(beat()) == Drop()
 
 
 def test_a_script_is_loaded_again_when_it_changes(tmp_path: Path) -> None:
@@ -226,38 +219,24 @@ def test_a_script_is_loaded_again_when_it_changes(tmp_path: Path) -> None:
     assert trial.ask(request(FETCH, 12)) is None
     write("FILTER = 'api == Produce'\ndef request(frame):\n    frame.drop()\n", 3 * 10**18)
     assert trial.ask(request(FETCH, 12)) == "not asked"
-    assert trial.ask(produced([b"v"])) == Drop()
+    assert trial.ask(produced(b"v")) == Drop()
     told = trial.told
     assert [text for text in told if "was reloaded" in text]
     assert [text for text in told if "SyntaxError" in text and "stays" in text]
 
 
-def test_before_real_sockets(tmp_path: Path) -> None:
+async def test_before_real_sockets(tmp_path: Path) -> None:
     path = tmp_path / "late.py"
     path.write_text(
         "def request(frame):\n    frame.delay(0.05)\n    frame.body['group_id'] = 'other'\n"
         "def response(frame):\n    frame.body['throttle_time_ms'] = 9\n"
     )
-    got: list[bytes] = []
+    upstream = Noted(lambda *_: pulse())
 
-    def answer(key: int, version: int, whole: bytes) -> bytes:
-        got.append(whole)
-        return response(HEARTBEAT, 4)
-
-    async def main() -> bytes:
-        async with (
-            broker(answer) as upstream,
-            KafkaProxy(str(upstream), rules=load_script(path)) as proxy,
-        ):
-            reader, writer = await connect(proxy.bootstrap)
-            writer.write(request(HEARTBEAT, 4, {"group_id": "mine"}))
-            found = await read_frame(reader)
-            writer.close()
-            return found
-
-    told = asyncio.run(main())
+    async with proxied(upstream, *load_script(path)) as proxy:
+        told = await proxy.ask(beat(group_id="mine"))
     assert decode_response(told[4:], HEARTBEAT, 4).body["throttle_time_ms"] == 9
-    assert decode_request(got[0][4:]).body["group_id"] == "other"
+    assert decode_request(upstream.asked[0][4:]).body["group_id"] == "other"
 
 
 # --- the page
@@ -279,36 +258,35 @@ def test_slow_leader(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
     monkeypatch.setattr("kafkascope.proxy.rules.scripts.script.asyncio.sleep", sleep)
     trial = page(tmp_path, "slow_leader")
-    assert trial.ask(produced([b"v"], client_id="billing-3")) is None
+    assert trial.ask(produced(b"v", client_id="billing-3")) is None
     assert slept == [0.25]
-    assert trial.ask(produced([b"v"], client_id="orders")) == "not asked"
+    assert trial.ask(produced(b"v", client_id="orders")) == "not asked"
 
 
 def test_moving_leader(tmp_path: Path) -> None:
     trial = page(tmp_path, "moving_leader")
-    verdicts = [trial.ask(produced([b"v"])) for _ in range(6)]
+    verdicts = [trial.ask(produced(b"v")) for _ in range(6)]
     assert [isinstance(each, Respond) for each in verdicts] == [False, False, True] * 2
 
 
 def test_no_cards(tmp_path: Path) -> None:
     trial = page(tmp_path, "no_cards")
-    (record, other) = sent_records(trial.ask(produced([b"card 4111111111111111 of x", b"none"])))
+    (record, other) = sent_records(trial.ask(produced(b"card 4111111111111111 of x", b"none")))
     assert (record.value, other.value) == (b"card **************** of x", b"none")
-    assert trial.ask(produced([b"nothing"])) is None
+    assert trial.ask(produced(b"nothing")) is None
 
 
 def test_no_tombstones(tmp_path: Path) -> None:
     trial = page(tmp_path, "no_tombstones")
-    verdict = trial.ask(request(FETCH, 12), fetch_of([b"a", None, b"b"]))
+    verdict = trial.ask(request(FETCH, 12), fetch_of(b"a", None, b"b"))
     assert isinstance(verdict, Replace)
-    body = decode_response(verdict.payload, FETCH, 12).body
-    records = records_in(body["responses"][0]["partitions"][0]["records"])
-    assert [(each.offset, each.value) for each in records] == [(0, b"a"), (2, b"b")]
+    _, found = opened(fetched_partition(bytes(4) + verdict.payload)["records"])
+    assert [(each.offset, each.value) for each in found] == [(0, b"a"), (2, b"b")]
 
 
 def test_traced(tmp_path: Path) -> None:
     trial = page(tmp_path, "traced")
-    (record,) = sent_records(trial.ask(produced([b"v"])))
+    (record,) = sent_records(trial.ask(produced(b"v")))
     assert [*record.headers] == [("via", b"test#1")]
 
 
@@ -321,9 +299,8 @@ def test_short_polls(tmp_path: Path) -> None:
 
 def test_false_lag(tmp_path: Path) -> None:
     trial = page(tmp_path, "false_lag")
-    verdict = trial.ask(request(FETCH, 12), fetch_of([b"a"]))
-    body = decode_response(verdict.payload, FETCH, 12).body
-    assert body["responses"][0]["partitions"][0]["high_watermark"] == 1005
+    verdict = trial.ask(request(FETCH, 12), fetch_of(b"a"))
+    assert fetched_partition(bytes(4) + verdict.payload)["high_watermark"] == 1005
 
 
 def test_no_auto_create(tmp_path: Path) -> None:
@@ -335,19 +312,8 @@ def test_no_auto_create(tmp_path: Path) -> None:
 
 def test_lost_commits(tmp_path: Path) -> None:
     trial = page(tmp_path, "lost_commits")
-    topics = [
-        {
-            "name": "orders",
-            "partitions": [
-                {
-                    "partition_index": 0,
-                    "committed_offset": 5,
-                    "committed_leader_epoch": -1,
-                    "committed_metadata": "",
-                }
-            ],
-        }
-    ]
+    part = {"partition_index": 0, "committed_offset": 5, "committed_leader_epoch": -1}
+    topics = [{"name": "orders", "partitions": [part | {"committed_metadata": ""}]}]
     verdict = trial.ask(request(8, 8, {"group_id": "g", "topics": topics}))
     assert isinstance(verdict, Respond)
     body = decode_response(verdict.payload, 8, 8).body
