@@ -106,9 +106,8 @@ def _section(rule: Rule) -> Iterator[str]:
 
 def _proof(rule: str) -> str:
     """Return the capture that shows a rule, of those that tests check."""
-    from tests.analyzer.findings.judging import TROUBLE
     from tests.analyzer.findings.sides_schemas import OF_SCHEMAS
-    from tests.analyzer.findings.test_rules import SAMPLED
+    from tests.analyzer.findings.test_captures import SAMPLED, TROUBLE
 
     shown = [capture for capture, rules in TROUBLE.items() if rule in rules]
     shown += [SAMPLED[rule]] if rule in SAMPLED else []

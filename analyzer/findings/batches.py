@@ -177,6 +177,7 @@ def _misplaced(
 
 INVALID_TIMESTAMP: Final = 32
 DAY: Final = 86_400 * 1_000 * MS
+# Before 2011 there was no Kafka.
 OLDER_THAN_KAFKA: Final = 16 * 365 * DAY
 
 

@@ -14,6 +14,7 @@ from kafkascope.analyzer.merging.tables import by_key
 from kafkascope.analyzer.statistics.connections import ZOOKEEPER, client_of
 from kafkascope.analyzer.statistics.model import Line
 
+# The payload of a TCP segment, for a count of segments.
 SEGMENT: Final = 1448
 
 

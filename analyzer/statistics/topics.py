@@ -257,7 +257,7 @@ def _by_bytes(item: tuple[Line, Flow]) -> tuple[int, str]:
     return -_bytes(flow), repr(tuple(key.values()))
 
 
-NS_PER_MS: Final = 1_000_000
+MS: Final = 1_000_000
 
 
 class StoredPartition(Measures):
@@ -345,6 +345,6 @@ def _line(part: StoredPartition) -> Line:
         "codecs": list(part.codecs),
         "magics": list(map(str, part.magics)),
         "producers": len(part.producers),
-        "first": None if part.first_ms is None else part.first_ms * NS_PER_MS,
-        "last": None if part.last_ms is None else part.last_ms * NS_PER_MS,
+        "first": None if part.first_ms is None else part.first_ms * MS,
+        "last": None if part.last_ms is None else part.last_ms * MS,
     }

@@ -13,50 +13,33 @@ from hypothesis import strategies as st
 
 from kafkascope.analyzer.checks.comments import MOST_FINDINGS, Comments
 from kafkascope.analyzer.conversation.tampering import BETWEEN, escaped
-from kafkascope.analyzer.exchanges.offline import open_capture
-from kafkascope.analyzer.exchanges.rows import Row, row_of
 from kafkascope.analyzer.findings import Finding, Findings
 from kafkascope.analyzer.findings.evidence import Evidence
 from kafkascope.analyzer.findings.limits import LIMITS
-from kafkascope.analyzer.model import Exchange
-from kafkascope.analyzer.statistics.exchange_batch import ExchangeBatch
+from kafkascope.analyzer.model import Severity
 from kafkascope.captures.formats.remarks import remark
+from tests.kit.counting import counted
 from tests.kit.run import run
-from tests.kit.samples import CAPTURES, SAMPLES
+from tests.kit.samples import CAPTURES, SAMPLES, pairs_of
 
 LARGE = CAPTURES / "too-large.pcap"
 DEMO = SAMPLES / "demo.pcap.zst"
 SENTENCE = "1 batch from generous for topic small was refused"
 
 
-def finding(text: str, number: int, severity: str = "warning") -> Finding:
-    return Finding(
-        "lag",
-        severity,  # type: ignore[arg-type]
-        text,
-        number,
-        None,
-        None,
-        "number >= 1",
-        "",
-    )
-
-
-def exchanges(path: Path) -> list[tuple[Row, Exchange]]:
-    with open_capture([str(path)]) as capture:
-        names = capture.context.names
-        return [(row_of(each, names), each) for each in capture.exchanges()]
+def finding(text: str, number: int, severity: Severity = "warning") -> Finding:
+    return Finding("lag", severity, text, number, None, None, "number >= 1", "")
 
 
 def texts(*found: Finding, own: dict[int, str] | None = None) -> dict[int, str]:
     comments = Comments(Evidence(found), own or {})
-    for row, exchange in exchanges(LARGE):
+    for row, exchange in pairs_of(LARGE):
         comments.add(row, exchange)
     return comments.texts
 
 
 def test_each_exchange_tells_its_answer() -> None:
-    rows = exchanges(LARGE)
+    rows = pairs_of(LARGE)
     found = texts()
     assert sorted(found) == sorted(row.number for row, _ in rows)
     (number,) = (row.number for row, _ in rows if row.api == "Produce")
@@ -126,11 +109,9 @@ def test_a_cut_is_a_capture_of_the_same(tmp_path: Path) -> None:
     assert run("cut", DEMO, "-o", plain, "-q").exit_code == 0
     assert run("cut", DEMO, "--comments", "-o", told, "-q").exit_code == 0
     assert run("ls", plain).stdout == run("ls", told).stdout
-    found = Findings()
-    for row, exchange in exchanges(told):
-        assert not exchange.notes or "the proxy" not in exchange.notes[0].text
-        found.add(ExchangeBatch.of(row, exchange))
-    assert found.reported()
+    pairs = pairs_of(told)
+    assert not any("the proxy" in note.text for _, each in pairs for note in each.notes[:1])
+    assert counted(Findings(), pairs).reported()
 
 
 def test_comments_of_names_are_not_anonymous(tmp_path: Path) -> None:

@@ -5,18 +5,11 @@ from __future__ import annotations
 from fractions import Fraction
 from typing import Any
 
-from kafkascope.analyzer.conversation.context import Context
-from kafkascope.analyzer.exchanges.rows import row_of
-from kafkascope.analyzer.findings import Findings
-from kafkascope.analyzer.findings.outcomes import Outcome, outcomes
-from kafkascope.analyzer.identity import Identity
-from kafkascope.analyzer.statistics.exchange_batch import ExchangeBatch
-from kafkascope.captures.model import Closed, Opened
-from tests.analyzer.findings.judging import found, time_of
+from tests.analyzer.findings.judging import found, outcome_of
 from tests.analyzer.findings.sides import Side, ask, at, seconds, severity, wire_of
 from tests.analyzer.findings.sides_groups import Readers
 from tests.kit.members import Seconds
-from tests.kit.wire import MS, SECOND, START, Wire, beat, heartbeat, told
+from tests.kit.wire import MS, SECOND, START, Wire, beat, heartbeat
 
 
 def at_stable(*ends: tuple[Seconds, int, int]) -> list[Wire]:
@@ -74,25 +67,13 @@ def stops(rule: str, length_ns: int, *, gone: bool = True) -> bool:
 # --- outcomes -----------------------------------------------------------------------------------
 
 
-def outcome_of(wires: list[Wire], client: str = "app") -> Outcome:
-    events = sorted((event for wire in wires for event in wire.events), key=time_of)
-    findings, context = Findings(), Context()
-    for event in events:
-        if isinstance(event, Opened | Closed):
-            findings.saw(event)
-    for exchange in told(events, context):
-        findings.add(ExchangeBatch.of(row_of(exchange, context.names), exchange))
-    ends: dict[Identity, Outcome] = outcomes(findings, context.names)
-    return next(end for identity, end in ends.items() if identity.client_id == client)
-
-
 def left(after_ns: int) -> bool:
     """A client that ends so long after an error."""
     wire = Wire()
     at(wire, SECOND).client(heartbeat(1)).broker(beat(1, 25))
     at(wire, SECOND + after_ns).client(heartbeat(2)).broker(beat(2))
     wire.connection.last_ns = wire.time_ns
-    return "right after UNKNOWN_MEMBER_ID" in outcome_of([wire.close("client")]).reason
+    return "right after UNKNOWN_MEMBER_ID" in outcome_of([wire.close("client")], "app").reason
 
 
 def vanished(silent_ns: int) -> bool:
@@ -101,7 +82,7 @@ def vanished(silent_ns: int) -> bool:
     at(wire, SECOND).client(heartbeat(1)).broker(beat(1))
     ask(other, 1, SECOND, SECOND + MS)
     ask(other, 2, SECOND + silent_ns - MS, SECOND + silent_ns)
-    return outcome_of([wire, other]).word == "gone"
+    return outcome_of([wire, other], "app").word == "gone"
 
 
 SIDES: dict[tuple[str, ...], Side] = {
@@ -130,7 +111,7 @@ SIDES: dict[tuple[str, ...], Side] = {
     ),
     ("outcomes", "outcome.after"): Side(left, 2 * SECOND + 1, 2 * SECOND),
     ("outcomes", "outcome.still"): Side(
-        lambda n: outcome_of(held_back(n)).word == "stuck", 2 * SECOND - 1, 2 * SECOND
+        lambda n: outcome_of(held_back(n), "app").word == "stuck", 2 * SECOND - 1, 2 * SECOND
     ),
     ("outcomes", "outcome.silent"): Side(vanished, 600 * SECOND - 1, 600 * SECOND),
 }

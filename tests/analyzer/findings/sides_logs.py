@@ -18,10 +18,10 @@ from kafkascope.analyzer.requestlog.model import (
     LogLine,
 )
 from kafkascope.analyzer.requestlog.printing import line_of
-from kafkascope.analyzer.statistics.exchange_batch import ExchangeBatch
 from kafkascope.captures.formats.text import MARKER
 from kafkascope.dissectors.registry import APIS, example, layout_of
 from tests.analyzer.findings.sides import Side
+from tests.kit.counting import counted
 from tests.kit.wire import MS, START
 
 PRODUCE, METADATA, HEARTBEAT, LIST_GROUPS, API_VERSIONS = 0, 3, 12, 16, 18
@@ -68,14 +68,15 @@ def completed(key: int, connection: int, number: int, **times: int) -> Completed
 
 
 def reported(entries: Iterable[Completed], rule: str) -> bool:
-    context, findings = Context(), Findings(only=[rule])
-    connections = LoggedConnections(context)
+    context = Context()
+    connections, pairs = LoggedConnections(context), []
     for number, each in enumerate(entries, 1):
         text = line_of(each)
         line = LogLine(number, 1, number, text[text.index(MARKER) :], "", "", "")
         exchange = connections.take(0, line, each).exchange()
-        findings.add(ExchangeBatch.of(row_of(exchange, context.names), exchange))
-    return rule in {each.name for each in findings.reported(context.names)}
+        pairs.append((row_of(exchange, context.names), exchange))
+    found = counted(Findings(only=[rule]), pairs).reported(context.names)
+    return rule in {each.name for each in found}
 
 
 def slow(

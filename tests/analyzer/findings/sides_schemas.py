@@ -9,9 +9,9 @@ from kafkascope.schemas.decoding import Payloads
 from kafkascope.schemas.known import KnownSchemas
 from kafkascope.schemas.model import Format, Schema, SchemaKey, Source
 from tests.analyzer.findings.judging import found
-from tests.analyzer.findings.sides import Side
+from tests.analyzer.findings.sides import Side, wire_of
 from tests.kit.batches import batch
-from tests.kit.wire import Wire, request, response
+from tests.kit.wire import Wire
 
 OF_SCHEMAS: Final = {
     "schema-misfit": "bad-schemas",
@@ -51,14 +51,7 @@ def payloads(*schemas: Schema) -> Payloads:
 def produced(*values: bytes | None, client: str = "app", number: int = 0, **more: Any) -> Wire:
     """A Produce to partition 3 of topic t, from offset 40 on; pairs are keys and values."""
     pairs = [value if isinstance(value, tuple) else (None, value) for value in values]
-    wire = Wire(number=number)
-    wire.connection.a = wire.connection.a._replace(port=50_000 + number)
-    data = [{"name": "t", "partition_data": [{"index": 3, "records": batch(pairs, **more)}]}]
-    wire.client(request("Produce", 7, 1, client, acks=-1, topic_data=data))
-    part = {"index": 3, "error_code": 0, "base_offset": 40}
-    part |= {"log_append_time_ms": -1, "log_start_offset": 0}
-    answer = [{"name": "t", "partition_responses": [part]}]
-    return wire.broker(response("Produce", 7, 1, responses=answer))
+    return wire_of(number).write(1, batch(pairs, **more), index=3, client=client, base_offset=40)
 
 
 def misfits_of_100(framed: int) -> bool:

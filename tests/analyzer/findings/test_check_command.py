@@ -4,19 +4,18 @@ from __future__ import annotations
 
 import json
 import re
+import runpy
 import shlex
 from pathlib import Path
 
 import pytest
 
 from kafkascope.analyzer.checks.blocks import UNBROKEN, block
-from kafkascope.analyzer.exchanges.offline import open_capture
-from kafkascope.analyzer.exchanges.rows import row_of
 from kafkascope.analyzer.filter.syntax import parse
 from kafkascope.analyzer.findings import RULES, Cause, Findings
 from kafkascope.analyzer.render.times import Times
-from kafkascope.analyzer.statistics.exchange_batch import ExchangeBatch
 from tests.analyzer.findings.judging import states
+from tests.kit.counting import count_capture
 from tests.kit.run import lines_of, run
 from tests.kit.samples import CAPTURES, ROOT, SAMPLES
 
@@ -167,22 +166,15 @@ def test_a_group_that_is_not_there() -> None:
 
 
 def test_the_page_of_findings_is_as_the_code_says() -> None:
-    import runpy
-
-    root = ROOT
-    page = runpy.run_path(str(root / "docs" / "print_findings.py"))["page"]()
-    assert (root / "docs" / "findings.md").read_text() == page
+    page = runpy.run_path(str(ROOT / "docs" / "print_findings.py"))["page"]()
+    assert (ROOT / "docs" / "findings.md").read_text() == page
 
 
 @pytest.fixture(scope="module")
 def shop() -> list[Cause]:
     """Findings of a capture with many troubles."""
-    capture = open_capture([str(CAPTURES / "shop.pcap.zst")])
     findings = Findings()
-    capture.watch = findings.saw
-    for exchange in capture.exchanges():
-        findings.add(ExchangeBatch.of(row_of(exchange, capture.context.names), exchange))
-    return findings.causes(capture.context.names)
+    return findings.causes(count_capture(CAPTURES / "shop.pcap.zst", findings))
 
 
 @pytest.mark.parametrize("width", range(20, 121, 4))

@@ -22,6 +22,7 @@ from kafkascope.schemas.protobuf import codec as protobuf
 from tests.analyzer.findings.judging import capture_of, judged
 from tests.explosion.schemas import journal, schema, value
 from tests.explosion.turns import produce, write_capture
+from tests.kit.counting import counted
 from tests.kit.run import run
 
 WORD = "qz4111"
@@ -139,10 +140,7 @@ Pairs = list[tuple[Row, Exchange]]
 
 
 def rules(pairs: Pairs) -> set[str]:
-    found = Findings(["batch-twice"])
-    for row, exchange in pairs:
-        found.add(ExchangeBatch.of(row, exchange))
-    return {finding.name for finding in found.reported()}
+    return {each.name for each in counted(Findings(["batch-twice"]), pairs).reported()}
 
 
 def without(pairs: Pairs, *numbers: int) -> Pairs:
@@ -197,8 +195,6 @@ def test_the_order_and_the_division_of_a_capture_do_not_matter() -> None:
     parts = [pairs[::2], pairs[1::2]]
     whole = Findings(["batch-twice"])
     for part in reversed(parts):
-        one = Findings(["batch-twice"])
-        for row, exchange in reversed(part):
-            one.add(ExchangeBatch.of(row, exchange))
+        one = counted(Findings(["batch-twice"]), reversed(part))
         whole.merge(Findings().load(one.dump()))
     assert not whole.reported()

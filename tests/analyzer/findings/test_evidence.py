@@ -17,8 +17,10 @@ from kafkascope.analyzer.filter.bind import Test as BoundTest
 from kafkascope.analyzer.filter.fields import field_of
 from kafkascope.analyzer.filter.language import Known, compile_filter, compile_query
 from kafkascope.analyzer.filter.lexer import quoted
+from kafkascope.analyzer.filter.syntax import parse
 from kafkascope.analyzer.findings import Finding, Findings
 from kafkascope.analyzer.findings.evidence import PART, Evidence, _choices, note, overflowing_rules
+from kafkascope.analyzer.findings.filters import among
 from kafkascope.analyzer.findings.limits import LIMITS
 from kafkascope.analyzer.model import Severity
 from kafkascope.analyzer.statistics.exchange_batch import ExchangeBatch
@@ -263,3 +265,10 @@ def test_findings_that_select_the_same_are_judged_once(monkeypatch: pytest.Monke
         monkeypatch.setattr(exchange_backend.Filter, "__call__", counted)
         assert len(evidence.of(row, exchange)) == 8 * LIMITS.findings_of_rule
     assert judged == 1 + LIMITS.findings_of_rule
+
+
+def test_numbers_in_a_row_are_a_range() -> None:
+    assert among("conn", []) == ""
+    assert among("conn", [7]) == "conn in {7}"
+    assert among("conn", [3, 1, 2, 2, 9, 10]) == "conn in {1..3, 9, 10}"
+    assert parse(among("conn", range(200))) == parse("conn in {0..199}")

@@ -15,7 +15,7 @@ import pytest
 
 import kafkascope
 from kafkascope.analyzer.exchanges.offline import open_capture
-from kafkascope.analyzer.exchanges.rows import Row, row_of
+from kafkascope.analyzer.exchanges.rows import Row
 from kafkascope.analyzer.findings import Findings
 from kafkascope.analyzer.findings.errors import ErrorCodes
 from kafkascope.analyzer.findings.evidence import ExpectedErrors, errors_in_words, settled
@@ -24,10 +24,10 @@ from kafkascope.analyzer.statistics.errors import Errors
 from kafkascope.analyzer.statistics.exchange_batch import ExchangeBatch
 from kafkascope.analyzer.topics import TopicNames
 from tests.kit.captures import session_of
+from tests.kit.counting import count_capture
 from tests.kit.run import run
-from tests.kit.samples import ROOT
+from tests.kit.samples import CAPTURES, SAMPLES, pairs_of
 
-SAMPLES, CAPTURES = ROOT / "captures" / "samples", ROOT / "tests" / "analyzer" / "captures"
 DEMO = SAMPLES / "demo.pcap.zst"
 
 
@@ -39,16 +39,9 @@ class KeyedMeasures(NamedTuple):
 
 
 def counted(path: Path) -> KeyedMeasures:
-    found, failed = Findings(), []
-    with open_capture([path]) as capture:
-        capture.watch, capture.named = found.saw, found.named
-        names = capture.context.names
-        for exchange in capture.exchanges():
-            row = row_of(exchange, names)
-            found.add(ExchangeBatch.of(row, exchange))
-            if row.errors:
-                failed.append((row, exchange))
-    return KeyedMeasures(found, names, failed)
+    found = Findings()
+    names = count_capture(path, found)
+    return KeyedMeasures(found, names, [pair for pair in pairs_of(path) if pair[0].errors])
 
 
 def by_name(path: Path) -> tuple[Counter[str], Counter[str]]:

@@ -10,19 +10,13 @@ import pytest
 from click.testing import CliRunner
 
 from kafkascope.analyzer.commands.clients import clients
-from kafkascope.analyzer.conversation.context import Context
-from kafkascope.analyzer.exchanges.rows import row_of
 from kafkascope.analyzer.filter.language import compile_filter
-from kafkascope.analyzer.findings import Findings
-from kafkascope.analyzer.findings.outcomes import Outcome, outcomes
-from kafkascope.analyzer.statistics.exchange_batch import ExchangeBatch
-from kafkascope.captures.model import Closed, Opened
-from tests.analyzer.findings.judging import ends, judged
+from kafkascope.captures.model import Closed
+from tests.analyzer.findings.judging import ends, judged, outcome_of
 from tests.kit.batches import batch
 from tests.kit.members import Members
 from tests.kit.samples import CAPTURES
 from tests.kit.wire import Wire, framed, produce, request, response
-from tests.kit.wire import told as exchanges_of
 from tests.matrix import pairs
 
 CAUSES = CAPTURES / "causes"
@@ -167,19 +161,6 @@ def test_where_reading_stops_no_outcome_is_told() -> None:
 # --- what is a result ---------------------------------------------------------------------------
 
 
-def outcome_of(*wires: Wire) -> Outcome:
-    """Of the one client of some connections."""
-    found, context = Findings(), Context()
-    events = [event for wire in wires for event in wire.events]
-    for event in events:
-        if isinstance(event, Opened | Closed):
-            found.saw(event)
-    for exchange in exchanges_of(events, context):
-        found.add(ExchangeBatch.of(row_of(exchange, context.names), exchange))
-    (end,) = outcomes(found, context.names).values()
-    return end
-
-
 def greeted() -> Wire:
     """A client that negotiates versions first."""
     wire = Wire()
@@ -189,14 +170,8 @@ def greeted() -> Wire:
 
 def fetched(records: bytes) -> Wire:
     """A reader without a group."""
-    part = {"partition": 0, "fetch_offset": 3, "partition_max_bytes": 1000}
-    asked = [{"topic": "t", "partitions": [part]}]
-    data = {"partition_index": 0, "error_code": 0, "high_watermark": 3, "last_stable_offset": 3}
-    answer = [
-        {"topic": "t", "partitions": [data | {"aborted_transactions": None, "records": records}]}
-    ]
-    wire = greeted().client(request("Fetch", 4, 2, topics=asked))
-    return wire.broker(response("Fetch", 4, 2, responses=answer))
+    ends = {"high_watermark": 3, "last_stable_offset": 3}
+    return greeted().fetch(2, 3, records, topic="t", version=4, **ends)
 
 
 @pytest.mark.parametrize(
@@ -228,20 +203,18 @@ def fetched(records: bytes) -> Wire:
 )
 def test_a_client_that_worked_has_a_result(wire: Wire, word: str, reason: str) -> None:
     wire.events = [each for each in wire.events if not isinstance(each, Closed)]
-    end = outcome_of(wire.close("client"))
+    end = outcome_of([wire.close("client")])
     assert (end.word, reason in end.reason) == (word, True), end
 
 
 def moves(acks: int, error: int = 0) -> Wire:
     """A producer; with acks=0 it gets no responses."""
-    wire = greeted()
+    wire, blob = greeted(), batch([(None, b"v")])
     for number in range(2, 5):
-        wire.client(produce(number, acks, batch([(None, b"v")])))
         if acks:
-            done = {"index": 3, "error_code": error, "base_offset": number}
-            done |= {"log_append_time_ms": -1, "log_start_offset": 0}
-            topics = [{"name": "t", "partition_responses": [done]}]
-            wire.broker(response("Produce", 7, number, responses=topics))
+            wire.write(number, blob, error_code=error, base_offset=number)
+        else:
+            wire.client(produce(number, 0, blob))
     return wire
 
 
@@ -278,14 +251,14 @@ def test_what_a_producer_and_an_admin_client_came_for(
     wire: Wire, how: str, word: str, reason: str
 ) -> None:
     wire.events = [each for each in wire.events if not isinstance(each, Closed)]
-    end = outcome_of(wire.close("client", how))
+    end = outcome_of([wire.close("client", how)])
     assert (end.word, reason in end.reason) == (word, True), end
 
 
 def test_records_that_a_broker_refused_without_a_response_moved_nowhere() -> None:
     """With acks=0 a broker closes the connection instead."""
     wire = moves(0)
-    assert outcome_of(wire.close("broker")).word == "gone"
+    assert outcome_of([wire.close("broker")]).word == "gone"
 
 
 @pytest.mark.parametrize(
@@ -310,7 +283,7 @@ def test_a_member_that_joins_syncs_and_leaves_worked(reason: str | None, word: s
         group.leave("app", 6, reason)
     wire = group.wires["app"]
     wire.connection.bytes = [500, 500]
-    end = outcome_of(wire.close("client"))
+    end = outcome_of([wire.close("client")])
     assert end.word == word, end
     assert ("without leaving its group" in end.reason) == (reason is None)
 
@@ -322,7 +295,7 @@ def test_a_static_member_sends_no_leave_group() -> None:
     group.beat("app", 1, 1)
     wire = group.wires["app"]
     wire.connection.bytes = [500, 500]
-    end = outcome_of(wire.close("client"))
+    end = outcome_of([wire.close("client")])
     assert (end.word, "static member" in end.reason) == ("worked", True), end
 
 
@@ -333,5 +306,5 @@ def test_a_member_that_was_never_let_in_did_not_work() -> None:
         group.ask("app", at, "JoinGroup", 8, asked, {"error_code": 81, "member_id": ""}, 0.1)
     wire = group.wires["app"]
     wire.connection.bytes = [500, 500]
-    end = outcome_of(wire.close("client"))
+    end = outcome_of([wire.close("client")])
     assert end.word == "gone", end

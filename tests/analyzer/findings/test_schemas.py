@@ -7,14 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from kafkascope.analyzer.conversation.context import Context
-from kafkascope.analyzer.exchanges.offline import open_capture
-from kafkascope.analyzer.exchanges.rows import row_of
 from kafkascope.analyzer.exchanges.seen_schemas import schemas_in
 from kafkascope.analyzer.filter.language import compile_filter
 from kafkascope.analyzer.findings import Finding, Findings
 from kafkascope.analyzer.findings.limits import LIMITS, FindingLimits
-from kafkascope.analyzer.statistics.exchange_batch import ExchangeBatch
 from kafkascope.schemas.decoding import Payloads
 from kafkascope.schemas.known import KnownSchemas
 from tests.analyzer.findings.judging import found, states
@@ -29,8 +25,10 @@ from tests.analyzer.findings.sides_schemas import (
     schema,
 )
 from tests.kit.batches import batch
+from tests.kit.counting import count_capture, counted, pairs_in
+from tests.kit.samples import pairs_of
 from tests.kit.schemas import SAMPLES, capture, folder
-from tests.kit.wire import Wire, request, response, told
+from tests.kit.wire import Wire
 
 
 def judged(
@@ -41,19 +39,12 @@ def judged(
 
 def of_capture(path: Path, by: Payloads) -> list[Finding]:
     findings = Findings(only=OF_SCHEMAS, payloads=by)
-    with open_capture([path]) as read:
-        for exchange in read.exchanges():
-            findings.add(ExchangeBatch.of(row_of(exchange, read.context.names), exchange))
-        return findings.reported(read.context.names)
+    return findings.reported(count_capture(path, findings))
 
 
 def fetched(value: bytes) -> Wire:
-    wire = Wire()
-    wire.client(request("Fetch", 4, 1, "reader", replica_id=-1, topics=[]))
-    part = {"partition_index": 3, "error_code": 0, "high_watermark": 9, "last_stable_offset": 9}
-    part |= {"aborted_transactions": [], "records": batch([(None, GOOD), (None, value)])}
-    answer = [{"topic": "t", "partitions": [part]}]
-    return wire.broker(response("Fetch", 4, 1, responses=answer))
+    blob = batch([(None, GOOD), (None, value)])
+    return Wire().fetch(1, 0, blob, topic="t", version=4, client="reader", partition_index=3)
 
 
 def test_good_values_nulls_and_texts_without_schemas_are_silent() -> None:
@@ -159,19 +150,14 @@ def test_without_payloads_nothing_is_looked_at() -> None:
 def test_parts_merge_and_a_state_tells_the_same_elsewhere() -> None:
     by = payloads()
     wires = [produced(*[GOOD] * 9), produced(b"poison", LONG, client="script", number=1)]
-    context = Context()
-    pairs = [
-        (row_of(exchange, context.names), exchange)
-        for exchange in told((event for wire in wires for event in wire.events), context)
-    ]
-    whole, parts = Findings(payloads=by), [Findings(payloads=by), Findings(payloads=by)]
-    for number, pair in enumerate(pairs):
-        whole.add(ExchangeBatch.of(*pair))
-        parts[number % 2].add(ExchangeBatch.of(*pair))
-    parts[1].merge(parts[0])
-    assert parts[1].dump() == whole.dump()
+    pairs = pairs_in(event for wire in wires for event in wire.events)
+    whole, one, other = (
+        counted(Findings(payloads=by), part) for part in (pairs, pairs[::2], pairs[1::2])
+    )
+    other.merge(one)
+    assert other.dump() == whole.dump()
     again = Findings().load(json.loads(json.dumps(whole.dump())))
-    assert again.reported(context.names) == whole.reported(context.names)
+    assert again.reported() == whole.reported()
     assert {each.name for each in again.reported()} >= {"schema-mixed", "schema-misfit"}
 
 
@@ -195,9 +181,7 @@ def test_real_captures(name: str) -> None:
     }
     assert (counts["schema-misfit"], counts["schema-unknown"]) == (8, 1)
     assert counts["schema-mixed"] == 6
-    with open_capture([capture(name)]) as read:
-        exchanges = list(read.exchanges())
-        pairs = [(row_of(each, read.context.names), each) for each in exchanges]
+    pairs = pairs_of(capture(name))
     for each in findings:
         wanted = compile_filter(each.filter)
         assert [row.number for row, exchange in pairs if wanted(row, exchange)] == [each.number]
