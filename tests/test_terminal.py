@@ -292,26 +292,16 @@ def test_the_proxy_logs_through_the_one_formatter() -> None:
 async def test_replay_names_missing_topics_without_what_a_terminal_obeys(named: str) -> None:
     """Against a broker that has none of the topics."""
 
-    said: list[str] = []
-    async with serving("libraries.pcap") as (host, port, _):
-        words = [
-            sys.executable,
-            "-m",
-            "kafkascope.tui.cli",
-            "replay",
-            named,
-            "--to",
-            f"{host}:{port}",
-            "-v",
-        ]
+    async with serving("libraries.pcap") as served:
+        program = (sys.executable, "-m", "kafkascope.tui.cli", "replay", named)
+        words = ("--to", f"{served.host}:{served.port}", "-v", "--speed", "max")
         process = await asyncio.create_subprocess_exec(
-            *words, "--speed", "max", stdout=subprocess.PIPE, stderr=subprocess.PIPE
+            *program, *words, stdout=subprocess.PIPE, stderr=subprocess.STDOUT
         )
-        out, error = await process.communicate()
-        said.append(out.decode() + error.decode())
-    assert "the target has no topic" in said[0]
-    assert "[red]" in said[0]
-    assert not forged(said[0])
+        said = (await process.communicate())[0].decode()
+    assert "the target has no topic" in said
+    assert "[red]" in said
+    assert not forged(said)
 
 
 def test_lines_for_an_unbuffered_stdout_are_written_in_blocks(

@@ -65,8 +65,9 @@ async def replayed(
 
     monkeypatch.setattr(Broker, "respond", counted)
     small = Limits(tries=TRIES, pause_s=0, **limits)
-    async with serving(SAMPLE) as (host, port, _):
-        words = ("--to", f"{host}:{port}", "--speed", "max", "--create-topics")
+    async with serving(SAMPLE) as served:
+        to = f"{served.host}:{served.port}"
+        words = ("--to", to, "--speed", "max", "--create-topics")
         arguments = ["replay", str(path), *words]
         result = await asyncio.to_thread(CliRunner().invoke, main, arguments, obj=small)
     return result, asked

@@ -87,6 +87,5 @@ def test_a_capture_that_is_cut_is_served_as_far_as_it_goes(share, tmp_path):
     whole = (SAMPLES / "libraries.pcap").read_bytes()
     path = tmp_path / "cut.pcap"
     path.write_bytes(whole[: int(len(whole) * share)])
-    model, _, capture = library_of(str(path))
-    capture.close()
-    served(model)
+    with library_of(path) as (model, _):
+        served(model)

@@ -10,7 +10,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kafkascope.analyzer.topics import TopicNames
 from kafkascope.dissectors.codec.reader import Body
 from kafkascope.proxy.limits import LIMITS, Limits
 from kafkascope.proxy.serve.captured_cluster import CapturedCluster
@@ -18,7 +17,7 @@ from kafkascope.proxy.serve.fetch_sessions import LAST_EPOCH, Changes, FetchSess
 from kafkascope.proxy.serve.log import Log
 from kafkascope.proxy.serve.partitions import Partitions
 from kafkascope.proxy.serve.request import Code, Request
-from tests.kit.served import PRODUCER, answered, batch, read
+from tests.kit.served import PRODUCER, answered, batch, cluster_of, read
 
 TOPICS = ("orders", "payments")
 VERSION = 12
@@ -95,13 +94,7 @@ async def write(partitions: Partitions, topic: str, number: int, *values: bytes)
 
 
 def served(count: int, limits: Limits = LIMITS) -> tuple[CapturedCluster, Partitions]:
-    """Two topics of so many partitions."""
-    model = CapturedCluster(TopicNames(), limits)
-    for name in TOPICS:
-        for number in range(count):
-            model.partition(name, number)
-    model.finish()
-    return model, Partitions(model)
+    return cluster_of(*TOPICS, partitions=count, limits=limits)
 
 
 PLACES = st.tuples(st.sampled_from(TOPICS), st.integers(0, 2))

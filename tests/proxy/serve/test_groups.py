@@ -5,14 +5,12 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
-from kafkascope.analyzer.topics import TopicNames
 from kafkascope.dissectors.codec.reader import Body
 from kafkascope.dissectors.registry import example
-from kafkascope.proxy.serve.captured_cluster import CapturedCluster
 from kafkascope.proxy.serve.coordinators.consumers import ConsumerGroups
 from kafkascope.proxy.serve.coordinators.groups import Groups
 from kafkascope.proxy.serve.request import Code
-from tests.kit.served import answered
+from tests.kit.served import answered, cluster_of
 
 
 def join(group: str, member: str = "", **more: Any) -> dict[str, Any]:
@@ -125,17 +123,8 @@ def given(told: dict[str, Any]) -> set[tuple[bytes, int]] | None:
     }
 
 
-def model_of_two_topics() -> CapturedCluster:
-    model = CapturedCluster(TopicNames())
-    for name in ("orders", "orders.dead"):
-        for number in (0, 1):
-            model.partition(name, number)
-    model.finish()
-    return model
-
-
 async def test_a_partition_changes_hands_when_it_was_given_up():
-    model = model_of_two_topics()
+    model, _ = cluster_of("orders", "orders.dead", partitions=2)
     groups = ConsumerGroups(model)
     place = model.topics["orders"].id
     both = {(place, 0), (place, 1)}
@@ -157,7 +146,7 @@ async def test_a_partition_changes_hands_when_it_was_given_up():
 
 
 async def test_subscriptions_by_pattern_are_re2_and_whole():
-    model = model_of_two_topics()
+    model, _ = cluster_of("orders", "orders.dead", partitions=2)
     groups = ConsumerGroups(model)
     told = await beat(groups, heartbeat("a", 0, subscribed_topic_regex="orders"))
     assert {topic for topic, _ in given(told) or ()} == {model.topics["orders"].id}
@@ -167,7 +156,7 @@ async def test_subscriptions_by_pattern_are_re2_and_whole():
 
 
 async def test_members_that_are_not_known_have_to_join():
-    groups = ConsumerGroups(model_of_two_topics())
+    groups = ConsumerGroups(cluster_of("orders")[0])
     assert (await beat(groups, heartbeat("a", 3)))["error_code"] == Code.UNKNOWN_MEMBER_ID
     await beat(groups, heartbeat("a", 0, subscribed_topic_names=["orders"]))
     assert (await beat(groups, heartbeat("a", 99)))["error_code"] == Code.FENCED_MEMBER_EPOCH

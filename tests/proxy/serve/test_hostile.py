@@ -22,8 +22,8 @@ from kafkascope.proxy.serve.broker import Broker, Library, NoResponse, Response
 from kafkascope.proxy.serve.captured_cluster import CapturedCluster
 from kafkascope.proxy.serve.cli import given_context as tls_of
 from tests.kit.authority import Authority
-from tests.kit.proxy import PATIENCE_S, run, until
-from tests.kit.served import library_of, peer_of, serving
+from tests.kit.proxy import run, until
+from tests.kit.served import library_of, serving
 from tests.strategies import bodies
 
 
@@ -41,9 +41,8 @@ GRACE_S = 0.02
 @pytest.fixture(scope="module")
 def served() -> Iterator[tuple[CapturedCluster, Library, dict[int, tuple[str, int]]]]:
     """What a broker answers from."""
-    model, library, capture = library_of("libraries.pcap")
-    yield model, library, {node: ("127.0.0.1", 9000 + node) for node in model.nodes}
-    capture.close()
+    with library_of("libraries.pcap") as (model, library):
+        yield model, library, {node: ("127.0.0.1", 9000 + node) for node in model.nodes}
 
 
 def requests(name: str) -> st.SearchStrategy[Decoded]:
@@ -102,27 +101,16 @@ FRAMES = st.one_of(
 @given(st.lists(FRAMES, min_size=1, max_size=12))
 def test_garbage_is_answered_or_closed_and_nobody_else_suffers(frames: list[bytes]) -> None:
     async def use() -> None:
-        async with serving("sasl-old.pcap") as (host, port, told):
-            good = await peer_of(host, port)
+        async with serving("sasl-old.pcap") as served:
+            good = await served.peer()
             for frame in frames:
-                reader, writer = await asyncio.open_connection(host, port)
-                writer.write(frame)
-                writer.write_eof()
-                await ended(reader)
-                writer.close()
-            assert (await good.ask("ApiVersions", 0, {}))["api_keys"]
-            assert not any("internal error" in line for line in told), told
-            await good.close()
+                link = await served.link()
+                link.send(frame)
+                link.end()
+                await link.ended()
+            await served.works(good)
 
     run(use())
-
-
-async def ended(reader: asyncio.StreamReader) -> bool:
-    """The connection is closed and nothing was said. What was not read any more resets it."""
-    try:
-        return await asyncio.wait_for(reader.read(), PATIENCE_S) == b""
-    except ConnectionError:
-        return True
 
 
 def announced(size: int) -> bytes:
@@ -130,66 +118,52 @@ def announced(size: int) -> bytes:
 
 
 async def test_a_request_that_does_not_arrive_ends() -> None:
-    async with serving("libraries.pcap", limits=Limits(frame_s=0.2, idle_s=0.4)) as (
-        host,
-        port,
-        told,
-    ):
-        slow, drip = await asyncio.open_connection(host, port)
-        drip.write(announced(1000))
+    async with serving("libraries.pcap", limits=Limits(frame_s=0.2, idle_s=0.4)) as served:
+        drip = await served.link()
+        drip.send(announced(1000))
         for _ in range(5):
-            drip.write(b"x")
+            drip.send(b"x")
             await asyncio.sleep(0.1)
-        assert await ended(slow)
-        await until(lambda: any("1000 bytes did not arrive in 0.2 s; closed" in e for e in told))
-        silent, writer = await asyncio.open_connection(host, port)
-        assert await ended(silent)
-        drip.close()
-        writer.close()
+        assert await drip.ended()
+        await until(lambda: served.says("1000 bytes did not arrive in 0.2 s; closed"))
+        assert await (await served.link()).ended()
 
 
 async def test_memory_for_all_requests_together_is_bounded() -> None:
     limits = Limits(serve_buffer_bytes=250_000)
-    async with serving("libraries.pcap", limits=limits) as (host, port, told):
-        links = [await asyncio.open_connection(host, port) for _ in range(4)]
-        for _, writer in links:
-            writer.write(announced(100_000))
+    async with serving("libraries.pcap", limits=limits) as served:
+        links = [await served.link() for _ in range(4)]
+        for link in links:
+            link.send(announced(100_000))
             await asyncio.sleep(0.05)
-        await until(lambda: any("no room for a request of 100000 bytes" in e for e in told))
-        assert await ended(links[2][0])
-        good = await peer_of(host, port)
-        assert (await good.ask("ApiVersions", 0, {}))["api_keys"]
-        await good.close()
-        for _, writer in links:
-            writer.close()
+        await until(lambda: served.says("no room for a request of 100000 bytes"))
+        assert await links[2].ended()
+        await served.works()
+        for link in links:
+            link.writer.close()
         # What they held is free again: a larger one has room, as soon as they are gone.
         for _ in range(1000):
-            reader, writer = await asyncio.open_connection(host, port)
-            writer.write(announced(200_000) + b"\xff" * 200_000)
-            await ended(reader)
-            writer.close()
-            if any("api key -1" in e for e in told):
+            link = await served.link()
+            link.send(announced(200_000) + b"\xff" * 200_000)
+            await link.ended()
+            if served.says("api key -1"):
                 break
         else:
-            raise AssertionError(told)
+            raise AssertionError(served.told)
 
 
 async def test_a_flood_of_connections_is_told_once_in_a_while() -> None:
-    async with serving("libraries.pcap", limits=Limits(serve_connections=20)) as (
-        host,
-        port,
-        told,
-    ):
-        good = await peer_of(host, port)
-        links = [await asyncio.open_connection(host, port) for _ in range(60)]
-        await until(lambda: len([e for e in told if "more than 20 connections" in e]) == 2)
-        assert (await good.ask("ApiVersions", 0, {}))["api_keys"]
-        for _, writer in links:
-            writer.close()
+    async with serving("libraries.pcap", limits=Limits(serve_connections=20)) as served:
+        good = await served.peer()
+        links = [await served.link() for _ in range(60)]
+        await until(lambda: len([e for e in served.told if "more than 20 connections" in e]) == 2)
+        await served.works(good)
+        for link in links:
+            link.writer.close()
         for _ in range(1000):
-            late = await peer_of(host, port)
+            late = await served.peer()
             try:
-                assert (await late.ask("ApiVersions", 0, {}))["api_keys"]
+                await served.works(late)
                 break
             except PeerError:
                 await asyncio.sleep(0.05)
@@ -197,20 +171,17 @@ async def test_a_flood_of_connections_is_told_once_in_a_while() -> None:
                 await late.close()
         else:
             raise AssertionError("there is no room for a client although others have left")
-        await good.close()
 
 
 async def test_clients_that_speak_tls_get_it_and_others_a_line(tmp_path: Path) -> None:
     authority = Authority(tmp_path)
     context = tls_of(authority.issue("broker", "127.0.0.1"), None)
 
-    async with serving("libraries.pcap", tls=context) as (host, port, told):
+    async with serving("libraries.pcap", tls=context) as served:
         trusting = ssl.create_default_context(cafile=str(authority.certificate))
-        good = await peer_of(host, port, tls=trusting)
-        assert (await good.ask("ApiVersions", 0, {}))["api_keys"]
-        reader, writer = await asyncio.open_connection(host, port)
-        writer.write(announced(20) + bytes(20))
-        await ended(reader)
-        writer.close()
-        await until(lambda: any("TLS failed" in line for line in told))
-        await good.close()
+        good = await served.peer(tls=trusting)
+        plain = await served.link()
+        plain.send(announced(20) + bytes(20))
+        await plain.ended()
+        await until(lambda: served.says("TLS failed"))
+        await served.works(good)

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import asyncio
 import base64
 import json
 import struct
 
 import pytest
 
-from kafkascope.dissectors.registry import example
 from kafkascope.proxy.replay.peer import PeerError
 from kafkascope.proxy.sasl import Credentials, tokens
 from kafkascope.proxy.serve.logins import Accounts, Denied, Login
-from tests.kit.served import peer_of, serving
+from tests.kit.served import ask, serving
+from tests.kit.wire import framed
 
 USERS = {"alice": "alice-secret", "b=o,b": "pässword"}
 
@@ -84,43 +83,34 @@ def test_secrets_are_not_shown():
 
 @pytest.mark.parametrize("mechanism", ["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"])
 async def test_only_users_are_served_when_there_are_some(mechanism):
-    async with serving("libraries.pcap", users=USERS) as (host, port, told):
+    async with serving("libraries.pcap", users=USERS) as served:
         known = Credentials(mechanism, "alice", USERS["alice"])
-        peer = await peer_of(host, port, credentials=known)
-        metadata = await peer.ask("Metadata", 12, example("MetadataRequest", 12) | {"topics": None})
-        assert metadata["topics"]
-        await peer.close()
+        assert (await ask(await served.peer(credentials=known), "Metadata", 12, topics=None))[
+            "topics"
+        ]
         with pytest.raises(PeerError, match="does not match"):
-            await peer_of(host, port, credentials=Credentials(mechanism, "alice", "wrong"))
-        assert any("authentication failed: the password of 'alice'" in line for line in told)
-        stranger = await peer_of(host, port)
-        assert (await stranger.ask("ApiVersions", 0, {}))["api_keys"]
+            await served.peer(credentials=Credentials(mechanism, "alice", "wrong"))
+        assert served.says("authentication failed: the password of 'alice'")
+        stranger = await served.peer()
+        await served.works(stranger)
         with pytest.raises(PeerError):
-            await stranger.ask("Metadata", 12, example("MetadataRequest", 12))
-        assert any("Metadata before authentication" in line for line in told)
-        assert not any("wrong" in line or USERS["alice"] in line for line in told)
+            await ask(stranger, "Metadata", 12)
+        assert served.says("Metadata before authentication")
+        assert not served.says("wrong")
+        assert not served.says(USERS["alice"])
 
 
 async def test_old_clients_send_bare_tokens():
-    def framed(data: bytes) -> bytes:
-        return struct.pack(">i", len(data)) + data
+    def handshake(number: int) -> bytes:
+        return framed(struct.pack(">hhih", 17, 0, number, -1) + b"\0\5PLAIN")
 
-    async with serving("libraries.pcap", users=USERS) as (host, port, told):
-        reader, writer = await asyncio.open_connection(host, port)
-
-        async def frame() -> bytes:
-            (size,) = struct.unpack(">i", await reader.readexactly(4))
-            return await reader.readexactly(size)
-
-        writer.write(framed(struct.pack(">hhih", 17, 0, 5, -1) + b"\0\5PLAIN"))
-        assert (await frame())[:6] == struct.pack(">ih", 5, 0)
-        writer.write(framed(b"\0alice\0alice-secret"))
-        assert await frame() == b""
-        writer.write(framed(struct.pack(">hhih", 18, 0, 6, -1)))
-        assert (await frame())[:6] == struct.pack(">ih", 6, 0)
-        writer.write(framed(struct.pack(">hhih", 17, 0, 7, -1) + b"\0\5PLAIN"))
-        await frame()
-        writer.write(framed(b"\0alice\0wrong"))
-        assert await reader.read() == b""
-        assert any("the password of 'alice'" in line for line in told)
-        writer.close()
+    async with serving("libraries.pcap", users=USERS) as served:
+        link = await served.link()
+        assert (await link.ask(handshake(5)))[4:10] == struct.pack(">ih", 5, 0)
+        assert await link.ask(framed(b"\0alice\0alice-secret")) == framed(b"")
+        versions = framed(struct.pack(">hhih", 18, 0, 6, -1))
+        assert (await link.ask(versions))[4:10] == struct.pack(">ih", 6, 0)
+        await link.ask(handshake(7))
+        link.send(framed(b"\0alice\0wrong"))
+        assert await link.rest() == b""
+        assert served.says("the password of 'alice'")

@@ -14,7 +14,7 @@ from kafkascope.proxy.serve.coordinators.groups import Groups
 from kafkascope.proxy.serve.coordinators.producers import Offsets
 from kafkascope.proxy.serve.request import Code, MemoryBudget, Request
 from kafkascope.proxy.serve.server import ClientLog
-from tests.kit.served import answered, peer_of, serving
+from tests.kit.served import answered, serving
 
 SMALL = Limits(state_bytes=1 << 20, recount_s=0.0)
 
@@ -103,13 +103,13 @@ async def test_leaving_a_group_that_is_not_there_makes_none() -> None:
 
 
 async def test_a_client_that_comes_is_told_once() -> None:
-    async with serving("libraries.pcap") as (host, port, told):
+    async with serving("libraries.pcap") as served:
         for _ in range(3):
-            peer = await peer_of(host, port)
+            peer = await served.peer()
             body = {"client_software_name": "lib\x1b[31m", "client_software_version": "1.2"}
             assert (await peer.ask("ApiVersions", 3, body))["api_keys"]
             await peer.close()
-        (line,) = told
+        (line,) = served.told
         assert 'client "kafkascope-replay" connected, lib' in line
         assert line.startswith("127.0.0.1:")
         assert "1.2" in line

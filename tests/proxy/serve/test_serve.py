@@ -23,9 +23,8 @@ from kafkascope.proxy.replay.peer import PeerError
 from kafkascope.proxy.serve.broker import LOGIN, Broker
 from kafkascope.proxy.serve.request import Code
 from kafkascope.proxy.serve.server import Server
-from tests.kit.proxy import PATIENCE_S
 from tests.kit.samples import SAMPLES
-from tests.kit.served import batch, library_of, peer_of, problems, read, serving
+from tests.kit.served import Served, ask, batch, library_of, read, serving
 
 
 def test_error_codes_have_the_names_of_the_protocol():
@@ -33,12 +32,9 @@ def test_error_codes_have_the_names_of_the_protocol():
 
 
 def test_every_handler_is_for_an_api():
-    model, library, capture = library_of("libraries.pcap")
-    try:
-        broker = Broker(model, library, {1: ("127.0.0.1", 1)})
+    with library_of("libraries.pcap") as served:
+        broker = Broker(*served, {1: ("127.0.0.1", 1)})
         assert set(broker.handlers) | LOGIN <= {api.name for api in APIS.values()}
-    finally:
-        capture.close()
 
 
 @pytest.mark.parametrize("key", sorted(APIS))
@@ -53,24 +49,20 @@ def test_any_body_fits_any_version(key):
 
 
 async def test_captured_answers_have_our_addresses_and_others_are_said():
-    async with serving("libraries.pcap") as (host, port, told):
-        peer = await peer_of(host, port)
-        metadata = await peer.ask("Metadata", 12, example("MetadataRequest", 12) | {"topics": None})
-        assert [(each["host"], each["port"]) for each in metadata["brokers"]] == [(host, port)]
-        asked = example("DescribeGroupsRequest", 5) | {"groups": ["nobody"]}
-        (group,) = (await peer.ask("DescribeGroups", 5, asked))["groups"]
+    async with serving("libraries.pcap") as served:
+        peer = await served.peer()
+        (node,) = (await ask(peer, "Metadata", 12, topics=None))["brokers"]
+        assert (node["host"], node["port"]) == (served.host, served.port)
+        (group,) = (await ask(peer, "DescribeGroups", 5, groups=["nobody"]))["groups"]
         assert group["group_state"] == "Dead"
         # Groups that are listed for their captured offsets can be described.
-        listed = (await peer.ask("ListGroups", 4, example("ListGroupsRequest", 4)))["groups"]
-        asked["groups"] = [each["group_id"] for each in listed]
-        states = (await peer.ask("DescribeGroups", 5, asked))["groups"]
+        listed = [each["group_id"] for each in (await ask(peer, "ListGroups", 4))["groups"]]
+        states = (await ask(peer, "DescribeGroups", 5, groups=listed))["groups"]
         assert {each["group_state"] for each in states} == {"Empty"}
         # Offered are only APIs that can be answered; whoever asks for others hears nothing.
-        asked = example("DescribeLogDirsRequest", 1)
         with pytest.raises(PeerError):
-            await peer.ask("DescribeLogDirs", 1, asked)
-        assert any("DescribeLogDirs" in line for line in told)
-        await peer.close()
+            await ask(peer, "DescribeLogDirs", 1)
+        assert served.says("DescribeLogDirs")
 
 
 @pytest.mark.parametrize(
@@ -86,25 +78,18 @@ async def test_captured_answers_have_our_addresses_and_others_are_said():
     ],
 )
 async def test_strangers_get_a_sentence_and_hurt_nobody(sent, said):
-    async with serving("libraries.pcap") as (host, port, told):
-        good = await peer_of(host, port)
-        reader, writer = await asyncio.open_connection(host, port)
-        writer.write(sent)
-        assert await asyncio.wait_for(reader.read(), PATIENCE_S) == b""
-        writer.close()
-        assert any(said in line for line in told), told
-        versions = await good.ask("ApiVersions", 0, {})
-        assert versions["api_keys"]
-        await good.close()
+    async with serving("libraries.pcap") as served:
+        good, stranger = await served.peer(), await served.link()
+        stranger.send(sent)
+        assert await stranger.rest() == b""
+        assert served.says(said), served.told
+        await served.works(good)
 
 
 async def test_a_version_that_is_not_served_falls_back():
-    async with serving("libraries.pcap") as (host, port, _):
-        peer = await peer_of(host, port)
-        payload = struct.pack(">hhih", 18, 77, 5, -1) + b"\0"
-        answer = await peer.send(5, payload)
+    async with serving("libraries.pcap") as served:
+        answer = await (await served.peer()).send(5, struct.pack(">hhih", 18, 77, 5, -1) + b"\0")
         assert answer[4:6] == struct.pack(">h", 35)
-        await peer.close()
 
 
 async def test_a_request_that_nobody_made_gets_the_nearest_answer_and_a_line_that_says_so():
@@ -112,60 +97,54 @@ async def test_a_request_that_nobody_made_gets_the_nearest_answer_and_a_line_tha
     marker |= {"topics": [{"name": "invoices", "partition_indexes": [77]}]}
     marker |= {"coordinator_epoch": 0, "transaction_version": 0}
 
-    async with serving("cluster.pcap.gz") as (host, port, told):
-        peer = await peer_of(host, port)
+    async with serving("cluster.pcap.gz") as served:
+        peer = await served.peer()
         for _ in range(12):
             answer = await peer.ask("WriteTxnMarkers", 1, {"markers": [marker]})
             # Where the captured request named a topic stands ours; so does it in the answer.
             assert answer["markers"][0]["topics"][0]["name"] == "invoices"
         await peer.close()
-        stranger = await peer_of(host, port)
         with pytest.raises(PeerError):
-            await stranger.ask("CreateAcls", 3, example("CreateAclsRequest", 3))
-        await stranger.close()
-        lines = [line for line in told if "WriteTxnMarkers" in line]
-        assert len(lines) == 2, told
+            await ask(await served.peer(), "CreateAcls", 3)
+        lines = [line for line in served.told if "WriteTxnMarkers" in line]
+        assert len(lines) == 2, served.told
         assert "name=invoices, partition_indexes=77" in lines[0]
         assert "answered as exchange " in lines[0]
         assert "% alike" in lines[0]
         assert lines[1].endswith("(10 times)")
-        assert any("CreateAcls v3: the capture has no response of this API" in e for e in told)
+        assert served.says("CreateAcls v3: the capture has no response of this API")
 
 
 async def test_topics_can_be_made_written_and_deleted():
-    async with serving("libraries.pcap") as (host, port, told):
-        peer = await peer_of(host, port)
+    async with serving("libraries.pcap") as served:
+        peer = await served.peer()
         plain = {"num_partitions": 2, "replication_factor": 1, "assignments": [], "configs": []}
-        body: dict[str, object] = {"topics": [{**plain, "name": "made"}]}
-        body |= {"timeout_ms": 1000, "validate_only": False}
-        (made,) = (await peer.ask("CreateTopics", 7, body))["topics"]
+        wanted = {"topics": [{**plain, "name": "made"}], "timeout_ms": 1000}
+        (made,) = (await ask(peer, "CreateTopics", 7, **wanted))["topics"]
         assert (made["error_code"], made["num_partitions"]) == (0, 2)
-        (again,) = (await peer.ask("CreateTopics", 7, body))["topics"]
+        (again,) = (await ask(peer, "CreateTopics", 7, **wanted))["topics"]
         assert again["error_code"] == Code.TOPIC_ALREADY_EXISTS
         data = {"name": "made", "partition_data": [{"index": 1, "records": batch(b"x", b"y")}]}
-        produce = {"transactional_id": None, "acks": -1, "timeout_ms": 1000, "topic_data": [data]}
-        (answer,) = (await peer.ask("Produce", 9, produce))["responses"]
+        sent = {"transactional_id": None, "acks": -1, "topic_data": [data]}
+        (answer,) = (await ask(peer, "Produce", 9, **sent))["responses"]
         assert answer["partition_responses"][0]["base_offset"] == 0
         part = {"partition": 1, "fetch_offset": 0, "partition_max_bytes": 1 << 20}
         part |= {"current_leader_epoch": -1, "log_start_offset": -1}
-        fetch = example("FetchRequest", 11) | {"topics": [{"topic": "made", "partitions": [part]}]}
-        fetch |= {"max_bytes": 1 << 20, "max_wait_ms": 100, "isolation_level": 0}
-        (answer,) = (await peer.ask("Fetch", 11, fetch))["responses"]
+        fetch = {"topics": [{"topic": "made", "partitions": [part]}], "max_bytes": 1 << 20}
+        (answer,) = (await ask(peer, "Fetch", 11, max_wait_ms=100, **fetch))["responses"]
         assert read(answer["partitions"][0]["records"]) == [(0, b"x"), (1, b"y")]
-        gone = {"topics": [{"name": "made", "topic_id": bytes(16)}], "timeout_ms": 1000}
+        gone = [{"name": "made", "topic_id": bytes(16)}]
         for error in (0, Code.UNKNOWN_TOPIC_OR_PARTITION):
-            (deleted,) = (await peer.ask("DeleteTopics", 6, gone))["responses"]
+            (deleted,) = (await ask(peer, "DeleteTopics", 6, topics=gone))["responses"]
             assert (deleted["name"], deleted["error_code"]) == ("made", error)
-        assert problems(told) == []
-        await peer.close()
+        assert served.problems == []
 
 
 async def test_a_producer_that_is_back_fences_the_one_before():
-    async with serving("libraries.pcap") as (host, port, _):
-        peer = await peer_of(host, port)
-        body = example("InitProducerIdRequest", 4) | {"transactional_id": "tx"}
-        first = await peer.ask("InitProducerId", 4, body)
-        second = await peer.ask("InitProducerId", 4, body)
+    async with serving("libraries.pcap") as served:
+        peer = await served.peer()
+        first = await ask(peer, "InitProducerId", 4, transactional_id="tx")
+        second = await ask(peer, "InitProducerId", 4, transactional_id="tx")
         assert first["producer_id"] == second["producer_id"]
         end = {"transactional_id": "tx", "committed": True}
         ids = ("producer_id", "producer_epoch")
@@ -173,42 +152,34 @@ async def test_a_producer_that_is_back_fences_the_one_before():
         assert old["error_code"] == Code.PRODUCER_FENCED
         new = await peer.ask("EndTxn", 5, end | {name: second[name] for name in ids})
         assert (new["error_code"], new["producer_epoch"]) == (0, second["producer_epoch"] + 1)
-        await peer.close()
 
 
 def test_without_an_api_versions_answer_everything_that_needs_no_answer_is_offered():
-    model, library, capture = library_of("libraries.pcap")
-    try:
+    with library_of("libraries.pcap") as (model, library):
         model.versions.clear()
         model.used_versions.clear()
         broker = Broker(model, library, {1: ("127.0.0.1", 1)})
         assert {APIS[key].name for key in broker.versions} == set(broker.handlers) | LOGIN
-    finally:
-        capture.close()
 
 
 async def test_several_captured_brokers_are_several_listeners():
-    async with serving("cluster.pcap.gz") as (host, port, _):
-        peer = await peer_of(host, port)
-        metadata = await peer.ask("Metadata", 12, example("MetadataRequest", 12) | {"topics": None})
+    async with serving("cluster.pcap.gz") as served:
+        metadata = await ask(await served.peer(), "Metadata", 12, topics=None)
         places = {(each["host"], each["port"]) for each in metadata["brokers"]}
         assert len(places) == 3
         leaders = {p["leader_id"] for t in metadata["topics"] for p in t["partitions"]}
         assert leaders <= {each["node_id"] for each in metadata["brokers"]}
         for place in places:
-            other = await peer_of(*place)
-            assert (await other.ask("ApiVersions", 0, {}))["api_keys"]
-            await other.close()
-        await peer.close()
+            await served.works(await served.peer(place))
 
 
-def test_the_original_pace_is_that_of_the_capture(monkeypatch):
+async def test_the_original_pace_is_that_of_the_capture(monkeypatch):
     slept: list[float] = []
 
     async def sleep(seconds: float) -> None:
         slept.append(seconds)
 
-    async def ask(**options: bool) -> None:
+    async def answer(**options: bool) -> None:
         broker = Broker(model, library, {1: ("127.0.0.1", 1)}, **options)
         for name in ("Metadata", "GetTelemetrySubscriptions", "Heartbeat"):
             layout = layout_of(f"{name}Request", 0)
@@ -216,42 +187,32 @@ def test_the_original_pace_is_that_of_the_capture(monkeypatch):
             decoded = Decoded(name, 0, {}, body, 0, 0, "", layout, layout)
             await broker.respond(api_named(name).key, 0, "client", decoded)
 
-    model, library, capture = library_of("libraries.pcap")
     monkeypatch.setattr("kafkascope.proxy.serve.broker.asyncio.sleep", sleep)
-    try:
-        asyncio.run(ask())
+    with library_of("libraries.pcap") as (model, library):
+        await answer()
         assert slept == []
-        asyncio.run(ask(original_pace=True))
+        await answer(original_pace=True)
         assert len(slept) == 3
         assert 0 < min(slept) <= max(slept) < 60
         assert slept[0] == library.latency_s(3)
-    finally:
-        capture.close()
 
 
-def test_a_client_that_comes_before_all_listeners_are_there_waits_for_its_answer():
-    model, library, capture = library_of("cluster.pcap.gz")
-    told: list[str] = []
-
-    async def main() -> None:
-        server = Server(told.append)
+async def test_a_client_that_comes_before_all_listeners_are_there_waits_for_its_answer():
+    with library_of("cluster.pcap.gz") as (model, library):
+        served = Served("127.0.0.1", 0, [])
+        server = Server(served.told.append)
         first, *rest = sorted(model.nodes)
         places = {first: await server.listen("127.0.0.1", 0)}
-        peer = await peer_of(*places[first])
-        answer = asyncio.create_task(peer.ask("ApiVersions", 0, {}))
+        peer = await served.peer(places[first])
+        answer = asyncio.create_task(served.works(peer))
         for node in rest:
             await asyncio.sleep(0.05)
             places[node] = await server.listen("127.0.0.1", 0)
         server.broker = Broker(model, library, places)
-        assert (await answer)["api_keys"]
+        await answer
         await peer.close()
         await server.stop()
-
-    try:
-        asyncio.run(main())
-    finally:
-        capture.close()
-    assert problems(told) == []
+    assert served.problems == []
 
 
 HASTY = """

@@ -4,13 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from kafkascope.analyzer.topics import TopicNames
 from kafkascope.dissectors.registry import example, layout_of, write_layout
-from kafkascope.proxy.serve.captured_cluster import CapturedCluster
 from kafkascope.proxy.serve.coordinators.shares import ACCEPT, RELEASE, ShareGroups
-from kafkascope.proxy.serve.partitions import Partitions
 from kafkascope.proxy.serve.request import Code
-from tests.kit.served import answered, batch, read
+from tests.kit.served import answered, batch, cluster_of, read
 
 VALUES = [b"a", b"b", b"c", b"d"]
 
@@ -70,12 +67,11 @@ class Reader:
 
 
 def two_readers() -> tuple[Reader, Reader]:
-    model = CapturedCluster(TopicNames())
+    model, partitions = cluster_of("orders")
     log = model.partition("orders", 0).log
     log.append(batch(*VALUES[:2]))
     log.append(batch(*VALUES[2:]))
-    model.finish()
-    groups = ShareGroups(model, Partitions(model))
+    groups = ShareGroups(model, partitions)
     topic = model.topics["orders"].id
     return Reader(groups, "one", topic), Reader(groups, "two", topic)
 
