@@ -121,127 +121,57 @@ def test_junit_skips_what_is_known() -> None:
     assert one[0].attrib["message"] == "known: it broke"
 
 
-TEXT = {
-    "type": "object",
-    "required": ["text"],
-    "properties": {"text": {"type": "string", "minLength": 1}},
-    "additionalProperties": False,
-}
+def strict(required: str = "", /, **properties: Any) -> dict[str, Any]:
+    """An object with these properties and no others."""
+    schema = {"type": "object", "properties": properties, "additionalProperties": False}
+    return schema | {"required": required.split()}
+
+
+def array(items: dict[str, Any], **more: bool) -> dict[str, Any]:
+    return {"type": "array", "items": items, **more}
+
+
+WORDS = {"type": "string"}
+COUNT = {"type": "integer", "minimum": 1}
+TEXT = strict("text", text=WORDS | {"minLength": 1})
 LEVEL = {"enum": ["none", "note", "warning", "error"]}
-LOG = {
-    "type": "object",
-    "required": ["version", "runs", "$schema"],
-    "additionalProperties": False,
-    "properties": {
-        "$schema": {"type": "string"},
-        "version": {"const": "2.1.0"},
-        "runs": {
-            "type": "array",
-            "items": {
-                "type": "object",
-                "required": ["tool", "results"],
-                "additionalProperties": False,
-                "properties": {
-                    "columnKind": {"enum": ["utf16CodeUnits", "unicodeCodePoints"]},
-                    "tool": {
-                        "type": "object",
-                        "required": ["driver"],
-                        "additionalProperties": False,
-                        "properties": {
-                            "driver": {
-                                "type": "object",
-                                "required": ["name"],
-                                "additionalProperties": False,
-                                "properties": {
-                                    "name": {"type": "string"},
-                                    "version": {"type": "string"},
-                                    "informationUri": {"type": "string"},
-                                    "rules": {
-                                        "type": "array",
-                                        "uniqueItems": True,
-                                        "items": {
-                                            "type": "object",
-                                            "required": ["id"],
-                                            "additionalProperties": False,
-                                            "properties": {
-                                                "id": {"type": "string"},
-                                                "shortDescription": TEXT,
-                                                "fullDescription": TEXT,
-                                                "help": TEXT,
-                                                "helpUri": {"type": "string"},
-                                                "defaultConfiguration": {
-                                                    "type": "object",
-                                                    "properties": {"level": LEVEL},
-                                                    "additionalProperties": False,
-                                                },
-                                            },
-                                        },
-                                    },
-                                },
-                            }
-                        },
-                    },
-                    "results": {
-                        "type": "array",
-                        "items": {
-                            "type": "object",
-                            "required": ["message", "locations"],
-                            "additionalProperties": False,
-                            "properties": {
-                                "ruleId": {"type": "string"},
-                                "ruleIndex": {"type": "integer", "minimum": 0},
-                                "kind": {"enum": ["fail", "informational"]},
-                                "level": LEVEL,
-                                "message": TEXT,
-                                "baselineState": {"enum": ["new", "unchanged"]},
-                                "occurrenceCount": {"type": "integer", "minimum": 1},
-                                "partialFingerprints": {
-                                    "type": "object",
-                                    "additionalProperties": {"type": "string"},
-                                },
-                                "properties": {"type": "object"},
-                                "locations": {
-                                    "type": "array",
-                                    "items": {
-                                        "type": "object",
-                                        "required": ["physicalLocation"],
-                                        "additionalProperties": False,
-                                        "properties": {
-                                            "physicalLocation": {
-                                                "type": "object",
-                                                "additionalProperties": False,
-                                                "required": ["artifactLocation", "region"],
-                                                "properties": {
-                                                    "artifactLocation": {
-                                                        "type": "object",
-                                                        "required": ["uri"],
-                                                        "additionalProperties": False,
-                                                        "properties": {"uri": {"type": "string"}},
-                                                    },
-                                                    "region": {
-                                                        "type": "object",
-                                                        "required": ["startLine"],
-                                                        "additionalProperties": False,
-                                                        "properties": {
-                                                            "startLine": {
-                                                                "type": "integer",
-                                                                "minimum": 1,
-                                                            }
-                                                        },
-                                                    },
-                                                },
-                                            }
-                                        },
-                                    },
-                                },
-                            },
-                        },
-                    },
-                },
-            },
-        },
-    },
-}
+RULE = strict(
+    "id",
+    id=WORDS,
+    helpUri=WORDS,
+    defaultConfiguration=strict(level=LEVEL),
+    **dict.fromkeys(("shortDescription", "fullDescription", "help"), TEXT),
+)
+DRIVER = strict(
+    "name", name=WORDS, version=WORDS, informationUri=WORDS, rules=array(RULE, uniqueItems=True)
+)
+PLACE = strict(
+    "artifactLocation region",
+    artifactLocation=strict("uri", uri=WORDS),
+    region=strict("startLine", startLine=COUNT),
+)
+RESULT = strict(
+    "message locations",
+    ruleId=WORDS,
+    ruleIndex=COUNT | {"minimum": 0},
+    kind={"enum": ["fail", "informational"]},
+    level=LEVEL,
+    message=TEXT,
+    baselineState={"enum": ["new", "unchanged"]},
+    occurrenceCount=COUNT,
+    partialFingerprints={"type": "object", "additionalProperties": WORDS},
+    properties={"type": "object"},
+    locations=array(strict("physicalLocation", physicalLocation=PLACE)),
+)
+RUN = strict(
+    "tool results",
+    columnKind={"enum": ["utf16CodeUnits", "unicodeCodePoints"]},
+    tool=strict("driver", driver=DRIVER),
+    results=array(RESULT),
+)
+LOG = strict(
+    "version runs $schema", **{"$schema": WORDS}, version={"const": "2.1.0"}, runs=array(RUN)
+)
 """What we use of the schema of SARIF 2.1.0 (OASIS, errata 01), as it stands there; the log was
 held against the whole of it as well."""
 

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from kafkascope.analyzer.exchanges.offline import open_capture
-from kafkascope.analyzer.exchanges.rows import row_of
+from kafkascope.analyzer.exchanges.rows import Row, row_of
 from kafkascope.analyzer.filter.backends import exchange as exchange_backend
 from kafkascope.analyzer.filter.bind import Test as BoundTest
 from kafkascope.analyzer.filter.fields import field_of
@@ -22,34 +23,41 @@ from kafkascope.analyzer.findings import Finding, Findings
 from kafkascope.analyzer.findings.evidence import PART, Evidence, _choices, note, overflowing_rules
 from kafkascope.analyzer.findings.filters import among
 from kafkascope.analyzer.findings.limits import LIMITS
-from kafkascope.analyzer.model import Severity
-from kafkascope.analyzer.statistics.exchange_batch import ExchangeBatch
+from kafkascope.analyzer.model import Exchange, Severity
+from kafkascope.analyzer.session.session import Session
 from kafkascope.captures.inputs.spool import Spool
 from tests.explosion.turns import exchange as turns_of
 from tests.explosion.turns import write_capture
 from tests.kit.captures import session_of
+from tests.kit.counting import counted
 from tests.kit.run import run
-from tests.kit.samples import CAPTURES, SAMPLES
+from tests.kit.samples import SAMPLES, capture_of
 
 NAMES = ("too-large", "fenced-producer", "odd-commits", "lost-answers", "security")
 
 
-def capture_of(name: str) -> str:
-    return str(next(CAPTURES.glob(f"{name}.pcap*")))
+@contextmanager
+def opened(path: Path) -> Iterator[tuple[Session, list[tuple[Row, Exchange]], Findings]]:
+    """A session, its exchanges with their rows, and the findings that counted all of it."""
+    findings = Findings()
+    with open_capture([path], spool=Spool()) as capture:
+        capture.watch = findings.saw
+        session = session_of(capture)
+        exchanges = [session.exchange(index) for index in range(len(session))]
+        pairs = [(row_of(exchange, capture.context.names), exchange) for exchange in exchanges]
+        yield session, pairs, counted(findings, pairs)
+
+
+def selected(findings: Iterable[Finding], pair: tuple[Row, Exchange]) -> tuple[Finding, ...]:
+    """The findings whose filter selects an exchange, each asked by itself."""
+    return tuple(each for each in findings if compile_filter(each.filter)(*pair))
 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_columns_and_single_exchanges_agree(name: str) -> None:
-    findings, known, single = Findings(), Known(), Known()
-    with open_capture([capture_of(name)]) as capture:
-        capture.watch = findings.saw
-        session = session_of(capture)
-        names = capture.context.names
-        exchanges = [session.exchange(index) for index in range(len(session))]
-        pairs = [(row_of(exchange, names), exchange) for exchange in exchanges]
-        for row, exchange in pairs:
-            findings.add(ExchangeBatch.of(row, exchange))
-        evidence = Evidence(findings.reported(names))
+    known, single = Known(), Known()
+    with opened(capture_of(name)) as (session, pairs, findings):
+        evidence = Evidence(findings.reported(session.context.names))
         for index, found in evidence.among(session).items():
             note(known, session.columns["number"][index], found)
         for row, exchange in pairs:
@@ -100,19 +108,10 @@ def test_an_unknown_severity_or_rule_selects_nothing() -> None:
     ],
 )
 def test_who_is_asked_for_less_misses_nothing(name: str) -> None:
-    findings = Findings()
-    with open_capture([capture_of(name)], spool=Spool()) as capture:
-        names = capture.context.names
-        session = session_of(capture)
-        exchanges = [session.exchange(index) for index in range(len(session))]
-        pairs = [(row_of(exchange, names), exchange) for exchange in exchanges]
-        for row, exchange in pairs:
-            findings.add(ExchangeBatch.of(row, exchange))
-        evidence = Evidence(findings.reported(names))
-        wanted = [(each, compile_filter(each.filter)) for each in evidence.findings]
-        for row, exchange in pairs:
-            found = tuple(each for each, filter_ in wanted if filter_(row, exchange))
-            assert evidence.of(row, exchange) == found
+    with opened(capture_of(name)) as (session, pairs, findings):
+        evidence = Evidence(findings.reported(session.context.names))
+        for pair in pairs:
+            assert evidence.of(*pair) == selected(evidence.findings, pair)
         whole = evidence.among(session)
         for size in (1, 7, 100):
             pieces: dict[int, tuple[Finding, ...]] = {}
@@ -148,13 +147,8 @@ def test_a_finding_is_looked_up_where_its_client_is(
     turns = turns_of("Metadata", 1, {"topics": None}, {})
     write_capture(path, iter([turns] * count))
     judged = 0
-    found = Findings()
-    with open_capture([str(path)]) as capture:
-        session = session_of(capture)
-        for index in range(len(session)):
-            each = session.exchange(index)
-            found.add(ExchangeBatch.of(row_of(each, capture.context.names), each))
-        evidence = Evidence(found.reported(capture.context.names))
+    with opened(path) as (session, _, found):
+        evidence = Evidence(found.reported(session.context.names))
         assert len(evidence.findings) >= count
         check_of = exchange_backend.check_of
 
@@ -192,10 +186,7 @@ def test_findings_of_one_client_are_told_apart_by_what_else_they_name(
     named = "path" if field == PART else field
     get = field_of(named).get
     assert get is not None
-    with open_capture([str(SAMPLES / sample)], spool=Spool()) as capture:
-        session = session_of(capture)
-        exchanges = [session.exchange(index) for index in range(len(session))]
-        pairs = [(row_of(each, capture.context.names), each) for each in exchanges]
+    with opened(SAMPLES / sample) as (session, pairs, _):
         values = dict.fromkeys(value for row, _ in pairs for value in get(row))
         if field == PART:
             values = dict.fromkeys(f"/{part}/" for each in values for part in each.split("/")[1:-1])
@@ -208,13 +199,9 @@ def test_findings_of_one_client_are_told_apart_by_what_else_they_name(
         ]
         evidence = Evidence(found)
         assert evidence._wanted.keys() == {field}
-        filters = [compile_filter(text) for text in about]
         whole = evidence.among(session)
-        for index, (row, exchange) in enumerate(pairs):
-            wanted = tuple(
-                each for each, filter_ in zip(found, filters, strict=True) if filter_(row, exchange)
-            )
-            assert evidence.of(row, exchange) == wanted == whole.get(index, ())
+        for index, pair in enumerate(pairs):
+            assert evidence.of(*pair) == selected(found, pair) == whole.get(index, ())
 
 
 def finding(rule: str, where: str, severity: Severity = "warning") -> Finding:
@@ -223,10 +210,7 @@ def finding(rule: str, where: str, severity: Severity = "warning") -> Finding:
 
 def test_an_exchange_is_told_some_of_each_rule_and_severity() -> None:
     """Thousands of ids of one client were held against each of its exchanges, and all given."""
-    with open_capture([capture_of("healthy")], spool=Spool()) as capture:
-        session = session_of(capture)
-        exchanges = [session.exchange(index) for index in range(len(session))]
-        pairs = [(row_of(each, capture.context.names), each) for each in exchanges]
+    with opened(capture_of("healthy")) as (session, pairs, _):
         some = [finding("crowd", "number > 0") for _ in range(LIMITS.findings_of_rule + 5)]
         some += [finding("crowd", f"number >= {number}") for number in range(1, 60)]
         some += [finding("crowd", f"number >= {number}", "note") for number in range(3, 60)]
@@ -241,8 +225,7 @@ def test_an_exchange_is_told_some_of_each_rule_and_severity() -> None:
             assert kinds[("crowd", "warning")] == LIMITS.findings_of_rule
             assert kinds[("crowd", "note")] == after
             assert kinds[("alone", "warning")] == 1
-            wanted = [compile_filter(each.filter)(row, exchange) for each in found]
-            assert all(wanted)
+            assert selected(found, (row, exchange)) == found
             assert overflowing_rules(found) == ["crowd"]
         assert not overflowing_rules(some[-1:])
 
@@ -256,14 +239,12 @@ def test_findings_that_select_the_same_are_judged_once(monkeypatch: pytest.Monke
         judged += 1
         return call(self, *args)
 
-    with open_capture([capture_of("healthy")], spool=Spool()) as capture:
-        exchange = next(iter(capture.exchanges()))
-        row = row_of(exchange, capture.context.names)
+    with opened(capture_of("healthy")) as (_, pairs, _):
         same = [finding(f"rule-{number % 7}", "number > 0 and not lost") for number in range(2_000)]
         many = [finding("many", f"number > 0 or latency > {number}ms") for number in range(2_000)]
         evidence = Evidence([*same, *many])
         monkeypatch.setattr(exchange_backend.Filter, "__call__", counted)
-        assert len(evidence.of(row, exchange)) == 8 * LIMITS.findings_of_rule
+        assert len(evidence.of(*pairs[0])) == 8 * LIMITS.findings_of_rule
     assert judged == 1 + LIMITS.findings_of_rule
 
 

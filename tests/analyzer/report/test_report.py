@@ -14,11 +14,11 @@ from pathlib import Path
 import click
 import pytest
 from click.testing import CliRunner
+from markdown_it import MarkdownIt
 
 from kafkascope.analyzer.commands.options import reading_options
 from kafkascope.analyzer.commands.report import report
 from kafkascope.analyzer.conversation.pending import SASL_TOKEN
-from kafkascope.analyzer.exchanges.offline import open_capture
 from kafkascope.analyzer.filter.language import compile_filter
 from kafkascope.analyzer.findings.causes import unfolded
 from kafkascope.analyzer.findings.filters import api_is
@@ -27,16 +27,18 @@ from kafkascope.analyzer.reading.options import ReadOptions
 from kafkascope.analyzer.reading.reading import Reading
 from kafkascope.analyzer.report.collect import ReportFacts, collect
 from kafkascope.analyzer.report.disguise import Disguise
-from kafkascope.analyzer.report.markdown import _code, _text
+from kafkascope.analyzer.report.markdown import _cell, _code, _text
 from kafkascope.analyzer.report.sections import sections
-from kafkascope.analyzer.statistics.exchange_batch import ExchangeBatch
 from kafkascope.analyzer.statistics.traffic import Latency
 from kafkascope.captures.formats.write import PcapngWriter
 from tests.analyzer.requestlog.samples import sample_files
 from tests.hostile import hostile as hostile_names
 from tests.interop.needs import need
+from tests.kit.captures import capture_file
+from tests.kit.counting import counted as let_count
 from tests.kit.run import run
-from tests.kit.samples import CAPTURES, CAUSES, SAMPLES, TLS
+from tests.kit.samples import CAPTURES, CAUSES, SAMPLES, TLS, pairs_of
+from tests.kit.wire import request, response
 from tests.matrix import mostly_slow
 
 SHOP = CAPTURES / "shop.pcap.zst"
@@ -44,6 +46,9 @@ DOWN = CAUSES / "broker-down-java.pcap.gz"
 HEALTHY = CAUSES / "healthy-kafkajs.pcap.gz"
 NOTHING = Path("nothing.pcapng")
 EVIL = "<script>alert(1)</script>\"'><img src=x onerror=alert(2)>"
+
+
+BROWSERS = ("chromium-headless-shell", "chromium", "chromium-browser")
 
 
 class Elements(HTMLParser):
@@ -93,6 +98,8 @@ def test_it_is_whole_without_a_network(page: str) -> None:
     assert all(link.startswith("#") for link in links)
     assert "url(" not in page
     assert "@import" not in page
+    assert "prefers-color-scheme:dark" in page
+    assert "@media print" in page
 
 
 def test_the_three_questions_are_answered(page: str) -> None:
@@ -103,12 +110,7 @@ def test_the_three_questions_are_answered(page: str) -> None:
 
 
 def test_numbers_are_those_of_the_commands(page: str) -> None:
-    latency = Latency()
-    with open_capture([SHOP]) as capture:
-        from kafkascope.analyzer.exchanges.rows import row_of
-
-        for exchange in capture.exchanges():
-            latency.add(ExchangeBatch.of(row_of(exchange, capture.context.names), exchange))
+    latency = let_count(Latency(), pairs_of(SHOP))
     cells = re.findall(r"<td[^>]*>(\w+)</td><td class=r>([\d,]+)</td>", page)
     counted = {line["api"]: str(line["requests"]) for line in latency.rows(by=("api",))}
     assert counted["Fetch"] == dict(cells)["Fetch"]
@@ -136,11 +138,6 @@ def test_stages_are_drawn_over_time(page: str, tmp_path: Path) -> None:
     # Without a handshake no round trip is known.
     midstream = CAPTURES / "midstream.pcap.gz"
     assert "Stages of" not in made(tmp_path, midstream)
-
-
-def test_light_dark_and_paper_are_styled(page: str) -> None:
-    assert "prefers-color-scheme:dark" in page
-    assert "@media print" in page
 
 
 def paragraphs(page: str, section: str) -> list[str]:
@@ -268,13 +265,12 @@ def test_all_names_can_be_hidden(tmp_path: Path) -> None:
 
 
 def test_names_of_handshakes_are_hidden(tmp_path: Path) -> None:
-    folder = TLS
     for name, word in (("tls13-mutual", "CN=client"), ("failed13-name", "CN=other")):
-        log = ("--keylog", str(folder / f"{name}.keys"))
-        text = made(tmp_path, folder / f"{name}.pcap.gz", *log, name="r.md").replace("\\", "")
+        options, path = ["--keylog", str(TLS / f"{name}.keys")], TLS / f"{name}.pcap.gz"
+        text = made(tmp_path, path, *options, name="r.md").replace("\\", "")
         assert word in text, "it is there to be hidden"
-        options = (*log, "--redact", "all")
-        text = made(tmp_path, folder / f"{name}.pcap.gz", *options, name="r.md").replace("\\", "")
+        options += ["--redact", "all"]
+        text = made(tmp_path, path, *options, name="r.md").replace("\\", "")
         for each in (word, "CN=tests", "192.0.2.1"):
             assert each not in text, each
 
@@ -344,33 +340,11 @@ def test_a_filter_is_said_and_kept(tmp_path: Path) -> None:
 
 def hostile(tmp_path: Path) -> Path:
     """A capture in which every name is a piece of HTML, of Markdown, and of a terminal's codes."""
-    import socket
-    import struct
-
-    name = (EVIL + "`|\x1b[31m\n").encode()
-    topic = struct.pack(">h", len(name)) + name
-    body = struct.pack(">i", 1) + topic
-    client = EVIL.encode()
-    request = struct.pack(">hhih", 3, 1, 7, len(client)) + client + body
-    answer = struct.pack(">ii", 7, 1) + struct.pack(">ih", 1, len(name)) + name
-    answer += struct.pack(">ihi", 9092, -1, 1) + struct.pack(">i", 1)
-    answer += struct.pack(">h", 3) + topic + b"\0" + struct.pack(">i", 0)
-    path = tmp_path / "evil.pcapng"
-    ends = (socket.inet_aton("10.0.0.1"), 40000), (socket.inet_aton("10.0.0.2"), 9092)
-    places = {0: 1000, 1: 5000}
-    with path.open("wb") as file:
-        writer = PcapngWriter(file)
-        writer.interface("lo")
-        for number, (side, payload) in enumerate(((0, request), (1, answer))):
-            payload = struct.pack(">i", len(payload)) + payload
-            (source, sport), (target, dport) = ends[side], ends[1 - side]
-            tcp = struct.pack(">HHII", sport, dport, places[side], places[1 - side])
-            tcp += struct.pack(">BBHHH", 5 << 4, 0x18, 65535, 0, 0) + payload
-            places[side] += len(payload)
-            ip = struct.pack(">BBHHHBBH", 0x45, 0, 20 + len(tcp), number, 0, 64, 6, 0)
-            packet = b"\0" * 12 + b"\x08\x00" + ip + source + target + tcp
-            writer.packet(packet, 1_700_000_000_000_000_000 + number * 1_000_000)
-    return path
+    name = EVIL + "`|\x1b[31m\n"
+    asked = request("Metadata", 1, 7, EVIL, topics=[{"name": name}])
+    broker = {"node_id": 1, "host": name, "port": 9092}
+    answer = response("Metadata", 1, 7, brokers=[broker], topics=[{"error_code": 3, "name": name}])
+    return capture_file(tmp_path / "evil.pcapng", [("client", asked), ("broker", answer)])
 
 
 def test_names_from_traffic_stay_text(tmp_path: Path) -> None:
@@ -385,11 +359,6 @@ def test_names_from_traffic_stay_text(tmp_path: Path) -> None:
     assert "\x1b" not in text
     outside = re.sub(r"(`+)(?:(?!\1).)*\1", "", text)
     assert not re.search(r"(?<!\\)<(script|img)", outside)
-
-
-def test_markdown_cannot_be_broken_out_of() -> None:
-    assert _text("a|b<c>`d`") == "`` a|b<c>`d` ``"
-    assert _code("a ``` b").startswith("````")
 
 
 def test_a_target_that_is_the_input_is_refused(tmp_path: Path) -> None:
@@ -429,43 +398,28 @@ def test_it_is_shown_by_a_browser(tmp_path: Path) -> None:
     assert shown["paper.pdf"].startswith(b"%PDF")
 
 
-BROWSERS = ("chromium-headless-shell", "chromium", "chromium-browser")
-
-
 LINKS = [
-    "https://evil.example/x",
-    "www.evil.example",
-    "evil.zip",
-    "mail@evil.example",
-    "@everyone",
-    "#12",
-    "group/project#12",
-    "!7",
-    "GH-7",
-    "deadbeefcafe",
-    "[a](https://evil.example)",
-    "![a](//evil.example/x.png)",
-    "<https://evil.example>",
-    "<script>alert(1)</script>",
-    "<!--",
-    "&lt;",
-    ":tada:",
-    "$x$",
-    "a`b``c",
-    "`code`x",
-    "a|b\\|c",
-    "\\",
-    "~~x~~",
-    "**x**",
-    "[^1]",
-    "^x",
+    *("https://evil.example/x", "www.evil.example", "evil.zip", "mail@evil.example", "@everyone"),
+    *("#12", "group/project#12", "!7", "GH-7", "deadbeefcafe", "[a](https://evil.example)"),
+    *("![a](//evil.example/x.png)", "<https://evil.example>", "<script>alert(1)</script>", "<!--"),
+    *(
+        "&lt;",
+        ":tada:",
+        "$x$",
+        "a`b``c",
+        "`code`x",
+        "a|b\\|c",
+        "\\",
+        "~~x~~",
+        "**x**",
+        "[^1]",
+        "^x",
+    ),
 ]
 
 
 def outside_code(text: str) -> str:
     """What a renderer shows as text; anything that is more than text or code fails."""
-    from markdown_it import MarkdownIt
-
     shown = []
     for token in MarkdownIt("commonmark").enable("table").enable("strikethrough").parse(text):
         assert token.type != "html_block", token.content
@@ -479,15 +433,11 @@ def outside_code(text: str) -> str:
 @pytest.mark.parametrize("name", LINKS)
 @pytest.mark.parametrize("around", ["{}", "client {} (user {}), {}: x", "({}), `ours`.", '"{}"'])
 def test_no_renderer_links_what_was_captured(name: str, around: str) -> None:
-    from kafkascope.analyzer.report.markdown import _cell
-
     text = around.replace("{}", name)
     assert name.strip("[]()<>!`\\") not in outside_code(_text(text)) or not name.strip("\\")
     row = f"| {_cell(text)} | b |"
     cells = f"| a | b |\n|---|---|\n{row}\n"
     outside_code(cells)
-    from markdown_it import MarkdownIt
-
     tokens = MarkdownIt("commonmark").enable("table").parse(cells)
     assert sum(token.type == "td_open" for token in tokens) == 2
     (shown,) = [t for t in tokens if t.type == "inline" and t.map == [2, 3]][:1]
@@ -503,6 +453,8 @@ def test_a_report_of_hostile_traffic_links_nothing(tmp_path: Path) -> None:
 
 
 def test_words_and_numbers_of_a_report_stay_text() -> None:
+    assert _text("a|b<c>`d`") == "`` a|b<c>`d` ``"
+    assert _code("a ``` b").startswith("````")
     text = "client opened 12 connections, 1,024 a minute: p99 is 3.1 ms (see below)"
     assert _text(text) == text
 
