@@ -163,7 +163,7 @@ BY_HAND = {
     *("acks-0-failed", "group-mismatch", "commit-outside", "cluster-changed"),
     *("coordinator-missing", "group-unjoined"),
 }
-"""Rules that no capture shows: see `test_cut_off`, `test_memberships`, `test_handmade`,
+"""Rules that no capture shows: see `test_outages`, `test_memberships`, `test_handmade`,
 `test_recovered` and `test_delays`; those of
 request logs: `sides_logs`."""
 

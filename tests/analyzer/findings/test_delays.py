@@ -6,9 +6,15 @@ from typing import Final
 
 import pytest
 
+from kafkascope.analyzer.conversation.context import Context
+from kafkascope.analyzer.exchanges.rows import row_of
 from kafkascope.analyzer.filter.language import compile_filter
-from kafkascope.analyzer.findings import Finding
-from tests.analyzer.findings.judging import capture_of, judged, states
+from kafkascope.analyzer.findings import Finding, Findings
+from kafkascope.analyzer.findings.counting import Event, Keyed
+from kafkascope.analyzer.findings.followers import SLOT, Slots, idle_followers
+from kafkascope.analyzer.statistics.feed import Feed
+from tests.analyzer.findings import judging
+from tests.analyzer.findings.judging import capture_of, every, judged, states
 from tests.analyzer.findings.lines import MSS, Line, answer, found, rows_of
 from tests.analyzer.findings.sides_delays import (
     LARGE,
@@ -20,7 +26,10 @@ from tests.analyzer.findings.sides_delays import (
     transferred,
     unread,
 )
-from tests.kit.wire import MS
+from tests.analyzer.findings.sides_requests import RULE, sent, sent_in_pieces
+from tests.kit.batches import batch
+from tests.kit.samples import CAPTURES
+from tests.kit.wire import MS, SECOND, Wire, produce, request, response, told
 
 DELAYS: Final = (
     *("client-not-reading", "broker-not-reading", "broker-stopped-sending", "lost-segments"),
@@ -225,3 +234,234 @@ def test_requests_behind_a_slow_one_are_not_slow() -> None:
 def test_changes_of_the_cluster_may_take_longer() -> None:
     assert silent(slow(5, 600 * MS, "CreateTopics"))
     assert only(slow(3, 1000 * MS, "CreateTopics")).name == "slow-answers"
+
+
+# --- requests in pieces ---------------------------------------------------------------------------
+
+
+def test_a_real_client_with_nagle() -> None:
+    names = {each.name: each for each in judged(capture_of("nagle", CAPTURES))[0]}
+    finding = names[RULE]
+    assert states(finding.text, "nodeclient", "45 ms", "39 of 40 Produce requests", "small pieces")
+    assert "TCP_NODELAY" in finding.advice
+    assert "slow-answers" not in names
+
+
+@pytest.mark.parametrize("api", ["Produce", "Heartbeat"])
+@pytest.mark.parametrize(
+    ("cuts", "gap_ns"), [((4,), 40 * MS), ((4, 20), 80 * MS), ((10, 10), 199 * MS)]
+)
+def test_pieces_of_any_size_and_number(cuts: tuple[int, ...], gap_ns: int, api: str) -> None:
+    wire = Wire()
+    for number in range(20):
+        sent(wire, number, gap_ns, cuts=cuts, api=api)
+    finding = sent_in_pieces(wire)
+    assert finding is not None
+    assert states(finding.text, f"{gap_ns // MS} ms", f"20 of 20 {api} requests", "1.0 ms after")
+
+
+def test_large_requests_take_their_time() -> None:
+    wire = Wire()
+    for number in range(20):
+        data = produce(number, records=bytes(20_000))
+        wire.client(data[:9_000])
+        wire.time_ns += 40 * MS
+        wire.client(data[9_000:]).broker(response("Produce", 7, number))
+    assert sent_in_pieces(wire) is None
+
+
+@pytest.mark.parametrize(("first", "told"), [(1460, False), (4, True)])
+def test_full_segments_are_paced_by_the_link(first: int, told: bool) -> None:
+    wire = Wire()
+    for number in range(20):
+        data = produce(number, records=bytes(9_000))
+        wire.client(data[:first])
+        for at in range(first, len(data), 1460):
+            wire.time_ns += 12 * MS
+            wire.client(data[at : at + 1460])
+        wire.broker(response("Produce", 7, number))
+    assert (sent_in_pieces(wire) is not None) is told
+
+
+@pytest.mark.parametrize("paced", [0, 9])
+def test_a_request_that_the_link_paces_is_left_out_alone(paced: int) -> None:
+    """Wherever it stands among others of the same client, which are counted together."""
+    wire = Wire()
+    for number in range(10):
+        size, piece, gap = (9_000, 1460, 12 * MS) if number == paced else (200, 150, 40 * MS)
+        data = produce(number, records=batch([(None, bytes(size))]))
+        for at in range(0, len(data), piece):
+            wire.time_ns += gap if at else 0
+            wire.client(data[at : at + piece])
+        wire.broker(response("Produce", 7, number))
+    findings, context = Findings(only=(RULE,)), Context()
+    feed = Feed([findings])
+    for exchange in told(wire.close("client").events, context):
+        feed.add(row_of(exchange, context.names), exchange)
+    feed.settle()
+    (finding,) = findings.reported(context.names)
+    assert states(finding.text, "9 of 10 Produce requests")
+
+
+def test_a_slow_response_is_none_of_it() -> None:
+    wire = Wire()
+    for number in range(20):
+        wire.client(produce(number))
+        wire.time_ns += 40 * MS
+        wire.broker(response("Produce", 7, number))
+    assert sent_in_pieces(wire) is None
+
+
+def in_pieces(
+    gap_ns: int, count: int = 10, *, nagle: bool = False, trip_ns: int = MS // 10, size: int = 4
+) -> Line:
+    """Requests in two pieces whose packets tell why: the second one comes with the acknowledgement
+    of the first, or when the client has it."""
+    line = Line(trip_ns=trip_ns)
+    for number in range(count):
+        data = line.asking(number, "Produce", 20_000)
+        line.send(0, data[:size], MS).ack(1, gap_ns - 1000 if nagle else 1000)
+        line.send(0, data[size : size + 1460], 1000 if nagle else gap_ns - 1000)
+        line.stream(0, data[size + 1460 :], 0).send(1, answer(number, "Produce"), trip_ns + MS)
+    return line
+
+
+def found_on(line: Line) -> Finding | None:
+    return found([line], RULE).get(RULE)
+
+
+@pytest.mark.parametrize("nagle", [True, False])
+@pytest.mark.parametrize("trip_ns", [MS // 10, 30 * MS])
+def test_packets_tell_that_the_client_waits(nagle: bool, trip_ns: int) -> None:
+    """In requests of any size, and whatever the way to the broker."""
+    finding = found_on(in_pieces(80 * MS, nagle=nagle, trip_ns=trip_ns))
+    assert finding is not None
+    assert states(finding.text, "80 ms", "10 of 10 Produce requests")
+    assert found_on(in_pieces(80 * MS, 4, nagle=nagle, trip_ns=trip_ns)) is None
+
+
+@pytest.mark.parametrize("gap_ns", [30 * MS - 1, 30 * MS])
+def test_packets_tell_how_long_it_waits(gap_ns: int) -> None:
+    assert (found_on(in_pieces(gap_ns)) is not None) == (gap_ns == 30 * MS)
+
+
+def test_packets_tell_that_the_path_waits() -> None:
+    """A segment that is lost before the capture point, and a window of the broker that is
+    closed."""
+    lost, closed = Line(), Line()
+    for number in range(10):
+        data = lost.asking(number, "Produce", 4_000)
+        lost.send(0, data[:1460], MS).ack(1).send(0, data[1460:2920], seen=False)
+        lost.send(0, data[2920:]).ack(1).again(0, data[1460:2920], 80 * MS, newer=len(data) - 2920)
+        closed.send(0, data[:1460], MS).ack(1, window=0).ack(1, 80 * MS).send(0, data[1460:])
+        for line in (lost, closed):
+            line.send(1, answer(number, "Produce"), MS)
+    assert found_on(lost) is None
+    assert found_on(closed) is None
+
+
+# --- pauses ---------------------------------------------------------------------------------------
+
+
+def asks(wire: Wire, number: int, at_ns: int, until_ns: int) -> None:
+    wire.time_ns = at_ns
+    wire.client(request("Metadata", 8, number, f"app-{wire.connection.number}"))
+    wire.time_ns = until_ns
+    wire.broker(response("Metadata", 8, number))
+
+
+def paused(*spans: tuple[int, int]) -> Finding | None:
+    """One connection for each span of a request, in milliseconds."""
+    wires = []
+    for number, (begin, end) in enumerate(spans, 1):
+        wire = Wire(number=number)
+        wire.connection.a = wire.connection.a._replace(port=50_000 + number)
+        start = wire.time_ns
+        asks(wire, 1, start, start + MS)
+        asks(wire, 2, start + begin * MS, start + end * MS)
+        wires.append(wire)
+    return judging.found(wires).get("broker-paused")
+
+
+def test_several_wait_for_the_same_moment() -> None:
+    finding = paused((1000, 4000), (1500, 4010), (2000, 4020))
+    assert finding is not None
+    assert states(finding.text, "stalled for 3.0 s", "3 pending requests")
+    assert {name for kind, name in finding.entities if kind == "client"} == {
+        "app-1",
+        "app-2",
+        "app-3",
+    }
+    assert finding.last_ns is not None
+    assert finding.first_ns is not None
+    assert abs(finding.last_ns - finding.first_ns - 3 * SECOND) < SECOND // 10
+
+
+def test_slow_answers_outside_of_a_pause_are_a_finding_of_their_own() -> None:
+    wires = []
+    for number in range(1, 3):
+        wire = Wire(number=number)
+        wire.connection.a = wire.connection.a._replace(port=50_000 + number)
+        start = wire.time_ns
+        for correlation, (begin, end) in enumerate(((0, 1200), (1500, 2600), (9000, 14_000)), 1):
+            wire.time_ns = start + begin * MS + number
+            wire.client(request("Metadata", 8, correlation, "app"))
+            wire.time_ns = start + end * MS + number * (5 if begin == 9000 else 40) * MS
+            wire.broker(response("Metadata", 8, correlation))
+        wires.append(wire)
+    lone = Wire(number=3)
+    lone.connection.a = lone.connection.a._replace(port=50_003)
+    for at in range(0, 8000, 100):
+        asks(lone, at, lone.time_ns + 50 * MS, lone.time_ns + 50 * MS)
+    slow = every([*wires, lone], "slow-answers", "broker-paused")
+    assert [(each.name, each.count, bool(each.because)) for each in slow] == [
+        ("slow-answers", 4, False),
+        ("broker-paused", 2, False),
+        ("slow-answers", 2, True),
+    ]
+
+
+def test_a_broker_that_answers_others_meanwhile() -> None:
+    assert paused((1000, 4000), (1500, 4010), (2500, 2510), (3300, 3310)) is None
+
+
+def test_one_connection_alone_says_nothing_about_a_broker() -> None:
+    assert paused((1000, 4000)) is None
+
+
+def test_requests_that_are_answered_one_after_the_other() -> None:
+    assert paused((1000, 2500), (2600, 4100)) is None
+
+
+def test_a_follower_that_fetches_from_another_leader_is_not_idle() -> None:
+    """Broker 2 is killed: it fetches from nobody, and 1 and 3 from each other only."""
+    fetching = Keyed(Slots, 100)
+    for leader, follower in ((1, 2), (1, 3), (2, 1), (2, 3), (3, 1), (3, 2)):
+        for slot in range(40 if 2 in (leader, follower) else 200):
+            fetching[(f"broker-{leader}", follower, 0)].at(slot * SLOT)
+    slow = [Event(40 * SLOT, "e", 0, 1, "slow", {"latency": 100 * SLOT})]
+    assert idle_followers(fetching, slow) == "; follower 2 sent no Fetch for 5.0 s meanwhile"
+
+
+@pytest.mark.parametrize("throttle_ms", [0, 5000])
+def test_a_client_that_gives_up_while_it_is_throttled(throttle_ms: int) -> None:
+    wire = Wire()
+    wire.exchange("Heartbeat", 1, 1, {"throttle_time_ms": throttle_ms})
+    wire.time_ns += SECOND
+    wire.client(request("Heartbeat", 1, 2))
+    wire.time_ns += 2 * SECOND
+    wire.close("client")
+    finding = judging.found([wire])["unanswered"]
+    assert (
+        ("throttled" in finding.text) is ("Raise the quota" in finding.advice) is bool(throttle_ms)
+    )
+
+
+def test_requests_behind_a_response_that_a_quota_holds() -> None:
+    """Brokers before 2.0 hold it, so that its latency has the throttle time."""
+    wire = Wire()
+    wire.client(*(request("Heartbeat", 1, number) for number in range(4)))
+    wire.time_ns += 3 * SECOND
+    wire.broker(response("Heartbeat", 1, 0, throttle_time_ms=3000))
+    wire.broker(*(response("Heartbeat", 1, number) for number in range(1, 4)))
+    assert "slow-answers" not in judging.found([wire])
