@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +25,20 @@ ALL_CAPTURES = sorted(
     for path in folder.rglob("*.pcap*")
     if path.suffix != ".json"
 )
+
+
+def row_with(**columns: Any) -> Row:
+    """Return a row whose other columns are empty."""
+    empty = {"str": "", "int": 0, "bool": False}
+    for column in fields(Row):
+        kind = str(column.type)
+        columns.setdefault(column.name, empty.get(kind, () if kind.startswith("tuple") else None))
+    return Row(**columns)
+
+
+def phrases(text: str) -> list[str]:
+    """Return the parts of a text that ends of lines, or two spaces or more, separate."""
+    return re.split(r"\s*\n\s*| {2,}", text.strip())
 
 
 def capture_of(name: str, folder: Path = CAPTURES) -> Path:

@@ -14,6 +14,12 @@ from tests.kit.samples import CAPTURES
 SAMPLES: Final = CAPTURES / "schemas"
 
 
+def record(name: str, /, **fields: Any) -> dict[str, Any]:
+    """Return the schema of a record of Avro; `fields`: types by name."""
+    named = [{"name": field, "type": kind} for field, kind in fields.items()]
+    return {"type": "record", "name": name, "fields": named}
+
+
 def capture(name: str) -> Path:
     """Return the capture of a name."""
     return next(SAMPLES.glob(f"{name}.pcap*"))

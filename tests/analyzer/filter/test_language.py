@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import re
 import time
 from collections.abc import Iterator
 from dataclasses import replace
-from typing import Any
 
 import pytest
 from hypothesis import given
@@ -14,7 +12,7 @@ from hypothesis import strategies as st
 
 from kafkascope.analyzer.exchanges.rows import Row, RowError
 from kafkascope.analyzer.filter import values as filter_values
-from kafkascope.analyzer.filter.bind import cost, resolve
+from kafkascope.analyzer.filter.bind import bind, cost, resolve
 from kafkascope.analyzer.filter.decoded.reading import Decoding
 from kafkascope.analyzer.filter.fields import DECODED, FIELDS, NOTED
 from kafkascope.analyzer.filter.language import FilterError, Known, compile_filter
@@ -23,13 +21,13 @@ from kafkascope.analyzer.model import Undecoded
 from kafkascope.analyzer.topics import TopicNames
 from kafkascope.captures.model import TlsSummary
 from kafkascope.dissectors.values import Uuid
-from tests.kit.samples import DOCS
-from tests.kit.wire import MS
+from tests.kit.samples import DOCS, phrases, row_with
+from tests.kit.wire import MS, Wire, request, told
 
 NOON = 1_795_176_187_114_000_000
 """2026-11-20T12:03:07.114 UTC."""
 
-PLAIN = Row(
+PLAIN = row_with(
     number=1206,
     id="abc",
     time_ns=NOON,
@@ -38,7 +36,6 @@ PLAIN = Row(
     broker_address="[fd00::2]:9092",
     client_id="orders-svc",
     software="librdkafka 2.6.1",
-    user="",
     api_key=0,
     api="Produce",
     api_version=9,
@@ -53,45 +50,21 @@ PLAIN = Row(
     response_transfer_ns=40 * MS,
     rtt_ns=80 * MS,
     retransmissions=2,
-    zero_window_ns=0,
     stalled_by="network",
     capture_point="client",
-    wait_ns=0,
-    throttle_ms=0,
     state="answered",
-    reason="",
     errors=(RowError(6, "NOT_LEADER_OR_FOLLOWER", topic="orders", partition=3),),
-    expected=False,
     topics=("orders", "orders.dlq"),
-    implied_topics=(),
     topic_ids=(Uuid(range(16)),),
     partitions=(3, 4),
-    groups=(),
-    members=(),
-    generations=(),
     producer_ids=(1042,),
     producer_epochs=(0,),
-    transactional_ids=(),
     acks=-1,
     codecs=("zstd",),
     records=12,
     batches=1,
-    offset=None,
-    zookeeper=None,
-    via="",
     source="packets",
-    listener="",
-    forwarded=False,
-    counterpart="",
-    broker_request_queue_ns=None,
-    broker_local_ns=None,
-    broker_remote_ns=None,
-    broker_response_queue_ns=None,
-    broker_send_ns=None,
     frames=(88120, 88123),
-    undecoded=(),
-    notes=(),
-    tls=None,
 )
 FINE = replace(PLAIN, errors=(), topics=(), partitions=(), latency_ns=3 * MS)
 OPEN = replace(FINE, state="open", latency_ns=None, response_bytes=None)
@@ -111,117 +84,47 @@ def wanted(text: str, row: Row = PLAIN) -> bool:
     return compile_filter(text)(row)
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        "api == Produce",
-        "api == produce",
-        "api == 0",
-        "api in {Produce, Fetch}",
-        "api matches ^prod",
-        "kafka.api_key == 0",
-        "kafka",
-        "version < 10 and flexible",
-        'client == "orders-svc"',
-        "client contains ders",
-        "not client contains DERS",
-        "client ~ ^ORDERS",
-        "client.ip == 10.0.0.0/24",
-        "client.ip == 10.0.0.4",
-        "client.ip > 10.0.0.3",
-        "client.ip in {10.0.0.1..10.0.0.9}",
-        "client.ip != 10.0.1.0/24",
-        "ip.addr == fd00::/16",
-        "broker == [fd00::2]:9092",
-        "broker.port == 9092",
-        "tcp.port == 51422",
-        "tcp.stream == 17",
-        "frame.number == 88123",
-        "number == 0x4b6",
-        "correlation_id == 4711",
-        "request.bytes > 18KB",
-        "request.bytes > 17KiB",
-        "bytes == 18308",
-        "latency > 500ms",
-        "latency > 500",
-        "latency == 0.7s",
-        "latency > 600000us",
-        "latency > 500ms and not wait",
-        "excess >= 700ms",
-        "state == answered",
-        "answered",
-        "not lost",
-        "open == false",
-        "error",
-        "error != 0",
-        "error == NOT_LEADER_OR_FOLLOWER",
-        "error == not_leader_for_partition",
-        "error == 6",
-        "error > 5",
-        "error contains LEADER",
-        "not error.top",
-        "error.top == NONE",
-        "failed and retriable",
-        "topic == orders",
-        "topic == orders.dlq",
-        'topic contains ".dlq"',
-        "all topic contains orders",
-        "any topic != orders",
-        "topic !== orders",
-        "not topic === orders",
-        "topic != payments",
-        "not topic != orders",
-        "topic == orders and partition in {0, 3..5}",
-        "partition in {1, 2, 3, 9, 10}",
-        "kafka.partition_id == 4",
-        "topic.id == AAECAwQFBgcICQoLDA0ODw",
-        "topic.id == 00010203-0405-0607-0809-0a0b0c0d0e0f",
-        "producer.id == 1042",
-        "kafka.required_acks == -1",
-        "not throttle",
-        "throttle == 0",
-        "records > 10",
-        "codec == zstd",
-        "software ~ librdkafka and software.version < 2.10",
-        "software.version == 2.6.1.0",
-        "software.version >= 2.6",
-        "not user",
-        "not group",
-        "time >= 12:03:00 and time < 12:03:10",
-        "time == 12:03",
-        "time == 12:03:07",
-        "time == 12:03:07.114",
-        "time == 12:03:07.11",
-        "not time == 12:03:07.12",
-        "time == 2026-11-20",
-        "time == 2026-11-20T12:03:07Z",
-        "time == 2026-11-20T13:03:07.114+01:00",
-        "time in {12:00..12:03}",
-        'time > "2026-11-20 12:03:00"',
-        '"not_leader"',
-        '"produce v9"',
-    ],
-)
+HOLDS = """
+    api == Produce   api == produce   api == 0   api in {Produce, Fetch}   api matches ^prod
+    kafka.api_key == 0   kafka   version < 10 and flexible   client == "orders-svc"
+    client contains ders   not client contains DERS   client ~ ^ORDERS
+    client.ip == 10.0.0.0/24   client.ip == 10.0.0.4   client.ip > 10.0.0.3
+    client.ip in {10.0.0.1..10.0.0.9}   client.ip != 10.0.1.0/24   ip.addr == fd00::/16
+    broker == [fd00::2]:9092   broker.port == 9092   tcp.port == 51422   tcp.stream == 17
+    frame.number == 88123   number == 0x4b6   correlation_id == 4711   request.bytes > 18KB
+    request.bytes > 17KiB   bytes == 18308   latency > 500ms   latency > 500   latency == 0.7s
+    latency > 600000us   latency > 500ms and not wait   excess >= 700ms   state == answered
+    answered   not lost   open == false   error   error != 0   error == NOT_LEADER_OR_FOLLOWER
+    error == not_leader_for_partition   error == 6   error > 5   error contains LEADER
+    not error.top   error.top == NONE   failed and retriable   topic == orders
+    topic == orders.dlq   topic contains ".dlq"   all topic contains orders
+    any topic != orders   topic !== orders   not topic === orders   topic != payments
+    not topic != orders   topic == orders and partition in {0, 3..5}
+    partition in {1, 2, 3, 9, 10}   kafka.partition_id == 4   topic.id == AAECAwQFBgcICQoLDA0ODw
+    topic.id == 00010203-0405-0607-0809-0a0b0c0d0e0f   producer.id == 1042
+    kafka.required_acks == -1   not throttle   throttle == 0   records > 10   codec == zstd
+    software ~ librdkafka and software.version < 2.10   software.version == 2.6.1.0
+    software.version >= 2.6   not user   not group   time >= 12:03:00 and time < 12:03:10
+    time == 12:03   time == 12:03:07   time == 12:03:07.114   time == 12:03:07.11
+    not time == 12:03:07.12   time == 2026-11-20   time == 2026-11-20T12:03:07Z
+    time == 2026-11-20T13:03:07.114+01:00   time in {12:00..12:03}
+    time > "2026-11-20 12:03:00"   "not_leader"   "produce v9"
+"""
+
+
+@pytest.mark.parametrize("text", phrases(HOLDS))
 def test_it_is_found(text: str) -> None:
     assert wanted(text)
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        "topic == orders",
-        "topic != orders",  # absent: satisfies no comparison, as in Wireshark
-        "topic",
-        "all topic contains orders",
-        "error",
-        "error != 0",
-        "failed",
-        "retriable",
-        "latency > 500ms",
-        "wait",
-        "undecoded",
-    ],
-)
+# Of what is absent no comparison holds, as in Wireshark.
+ABSENT = """
+    topic == orders   topic != orders   topic   all topic contains orders   error   error != 0
+    failed   retriable   latency > 500ms   wait   undecoded
+"""
+
+
+@pytest.mark.parametrize("text", phrases(ABSENT))
 def test_what_is_absent_or_nothing_is_not_found(text: str) -> None:
     assert not wanted(text, FINE)
 
@@ -243,20 +146,14 @@ SEALED = replace(
 )
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        "tls",
-        "tls contains CBC",
-        "tls.version == 1.2",
-        'tls.version == "TLS 1.2"',
-        "tls.cipher == TLS_RSA_WITH_AES_128_CBC_SHA",
-        "tls.resumed",
-        "tls.sni == one.example",
-        "not tls.alpn",
-        'tls.client contains "CN=a"',
-    ],
-)
+ENCRYPTED = """
+    tls   tls contains CBC   tls.version == 1.2   tls.version == "TLS 1.2"
+    tls.cipher == TLS_RSA_WITH_AES_128_CBC_SHA   tls.resumed   tls.sni == one.example
+    not tls.alpn   tls.client contains "CN=a"
+"""
+
+
+@pytest.mark.parametrize("text", phrases(ENCRYPTED))
 def test_what_was_encrypted_is_found_by_its_tls(text: str) -> None:
     assert wanted(text, SEALED)
     assert wanted(text, FINE) == (text == "not tls.alpn")
@@ -284,54 +181,24 @@ def test_the_time_since_the_exchange_before_needs_one() -> None:
     assert not slow(replace(PLAIN, time_ns=NOON + 1200 * MS))
 
 
-class _Side:
-    def __init__(self, body: dict[str, Any]) -> None:
-        from kafkascope.dissectors.registry import layout_of
-
-        self.decoded = self
-        self.body = body
-        self.layout = layout_of("FetchRequest", 12)
+PARTITIONS = [{"partition": 3, "fetch_offset": 88}], [{"partition": 0, "fetch_offset": 5}]
+TOPICS = [{"topic": t, "partitions": p} for t, p in zip(("orders", "dlq"), PARTITIONS, strict=True)]
+ASKED = request("Fetch", 12, 1, max_wait_ms=500, rack_id="eu-1", topics=TOPICS)
+(FETCH,) = told(Wire().client(ASKED).events)
 
 
-class _Exchange:
-    def __init__(self, request: dict[str, Any]) -> None:
-        from kafkascope.dissectors.registry import example
-
-        self.request = _Side({**example("FetchRequest", 12), **request})
-        self.response = None
-
-
-FETCH: Any = _Exchange(
-    {
-        "max_wait_ms": 500,
-        "rack_id": "eu-1",
-        "topics": [
-            {"topic": "orders", "partitions": [{"partition": 3, "fetch_offset": 88}]},
-            {"topic": "dlq", "partitions": [{"partition": 0, "fetch_offset": 5}]},
-        ],
-    }
-)
+OF_A_BODY = """
+    request.max_wait_ms == 500   request.max_wait_ms == 0.5s
+    kafka.request.max_wait_ms in {1..500}   request.topics.topic == dlq
+    request.topics[1].topic == dlq   not request.topics[0].topic == dlq
+    not request.topics[7].topic   request.topics.partitions.fetch_offset > 80
+    any request.topics.partitions.fetch_offset < 80
+    not all request.topics.partitions.fetch_offset < 80   request.rack_id ~ ^EU
+    request.rack_id contains u-1   not response.error_code   request.session_id == 0
+"""
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        "request.max_wait_ms == 500",
-        "request.max_wait_ms == 0.5s",
-        "kafka.request.max_wait_ms in {1..500}",
-        "request.topics.topic == dlq",
-        "request.topics[1].topic == dlq",
-        "not request.topics[0].topic == dlq",
-        "not request.topics[7].topic",
-        "request.topics.partitions.fetch_offset > 80",
-        "any request.topics.partitions.fetch_offset < 80",
-        "not all request.topics.partitions.fetch_offset < 80",
-        "request.rack_id ~ ^EU",
-        "request.rack_id contains u-1",
-        "not response.error_code",
-        "request.session_id == 0",
-    ],
-)
+@pytest.mark.parametrize("text", phrases(OF_A_BODY))
 def test_any_field_of_a_body(text: str) -> None:
     assert compile_filter(text)(PLAIN, FETCH)
 
@@ -421,18 +288,12 @@ def test_every_field_has_a_getter_and_an_example_that_compiles() -> None:
             assert resolve(alias) == (field, ())
 
 
-def test_the_cost_is_that_of_the_most_expensive_field() -> None:
-    assert [cost(compile_filter_bound(text)) for text in ("number > 3", "number or topic")] == [
-        "i",
-        "s",
-    ]
-    assert cost(compile_filter_bound("number and not request.max_bytes > 3")) == "b"
-
-
-def compile_filter_bound(text: str) -> Any:
-    from kafkascope.analyzer.filter.bind import bind
-
-    return bind(text)
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [("number > 3", "i"), ("number or topic", "s"), ("number and not request.max_bytes > 3", "b")],
+)
+def test_the_cost_is_that_of_the_most_expensive_field(text: str, expected: str) -> None:
+    assert cost(bind(text)) == expected
 
 
 # --- laws ---------------------------------------------------------------------------------------
@@ -447,20 +308,10 @@ rows = st.builds(
     state=st.sampled_from(["answered", "open", "lost"]),
 )
 tests = st.sampled_from(
-    [
-        "topic == a",
-        "topic != a",
-        "any topic != a",
-        "all topic == b",
-        "topic in {a, c}",
-        "topic",
-        "partition > 1",
-        "partition in {0..1}",
-        "number >= 3",
-        "latency < 2ms",
-        "open",
-        "answered",
-    ]
+    phrases("""
+    topic == a   topic != a   any topic != a   all topic == b   topic in {a, c}   topic
+    partition > 1   partition in {0..1}   number >= 3   latency < 2ms   open   answered
+    """)
 )
 
 
@@ -505,38 +356,26 @@ def test_any_value_gives_a_filter_or_a_filter_error(name: str, operator: str, va
     assert parse(text) is not None
 
 
-EXAMPLES = [
-    "api == Fetch",
-    'api in {Produce, Fetch} and client == "orders-svc"',
-    "error != 0",
-    "error == NOT_LEADER_OR_FOLLOWER",
-    "excess > 250ms",
-    "latency > 1s and not wait",
-    "topic == orders and partition in {0, 3..5}",
-    'topic contains ".dlq"',
-    "request.bytes > 1MiB",
-    "throttle > 0",
-    "group == orders-app and api in {JoinGroup, SyncGroup, LeaveGroup}",
-    "error in {UNKNOWN_MEMBER_ID, ILLEGAL_GENERATION, REBALANCE_IN_PROGRESS}",
-    "api == Produce and acks == 0",
-    "removed_in <= 4.0.0",
-    'software ~ "librdkafka" and software.version < 2.3',
-    "client.ip == 10.0.0.0/24 and not answered",
-    "time >= 12:03:00 and time < 12:03:10",
-    "codec == zstd and api == Fetch and version < 10",
-    "producer.id == 1042 and partition == 12",
-    'record.value contains "customer-4711"',
-]
+EXAMPLES = """
+    api == Fetch   api in {Produce, Fetch} and client == "orders-svc"   error != 0
+    error == NOT_LEADER_OR_FOLLOWER   excess > 250ms   latency > 1s and not wait
+    topic == orders and partition in {0, 3..5}   topic contains ".dlq"   request.bytes > 1MiB
+    throttle > 0   group == orders-app and api in {JoinGroup, SyncGroup, LeaveGroup}
+    error in {UNKNOWN_MEMBER_ID, ILLEGAL_GENERATION, REBALANCE_IN_PROGRESS}
+    api == Produce and acks == 0   removed_in <= 4.0.0
+    software ~ "librdkafka" and software.version < 2.3
+    client.ip == 10.0.0.0/24 and not answered   time >= 12:03:00 and time < 12:03:10
+    codec == zstd and api == Fetch and version < 10   producer.id == 1042 and partition == 12
+    record.value contains "customer-4711"
+"""
 
 
 def documented() -> list[str]:
     """The filters of the first block of docs/filter.md, two a line."""
-    text = (DOCS / "filter.md").read_text()
-    block = text.split("```")[1]
-    return [part for line in block.splitlines() for part in re.split(r"\s{2,}", line) if part]
+    return phrases((DOCS / "filter.md").read_text().split("```")[1])
 
 
-@pytest.mark.parametrize("text", [*EXAMPLES, *documented()])
+@pytest.mark.parametrize("text", [*phrases(EXAMPLES), *documented()])
 def test_examples_are_filters(text: str) -> None:
     assert compile_filter(text, DECODING)(PLAIN) in (True, False)
 

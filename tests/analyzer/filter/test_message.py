@@ -16,8 +16,8 @@ from kafkascope.analyzer.render.listing import raw_values
 from kafkascope.dissectors.records.records import Record
 from kafkascope.dissectors.records.writer import encode_batch
 from kafkascope.dissectors.registry import example
-from tests.kit.samples import SAMPLES
-from tests.kit.wire import Wire, request, response, told
+from tests.kit.samples import SAMPLES, phrases
+from tests.kit.wire import Wire, partition, produce, produced, request, response, told
 
 TIME = 1_700_000_000_000
 
@@ -30,26 +30,18 @@ def records(first: int = 0, **options: Any) -> bytes:
     return encode_batch(rows, **options)
 
 
-def produced(data: bytes, base_offset: int = 500) -> Exchange:
-    topics = [{"name": "t", "partition_data": [{"index": 3, "records": data}]}]
-    partition = {"index": 3, "error_code": 0, "base_offset": base_offset}
-    partition |= {"log_append_time_ms": -1, "log_start_offset": 0}
-    answer = [{"name": "t", "partition_responses": [partition]}]
-    wire = Wire().client(request("Produce", 7, 1, acks=-1, topic_data=topics))
-    (found,) = told(wire.broker(response("Produce", 7, 1, responses=answer)).events, Context())
+def exchange_of(data: bytes) -> Exchange:
+    wire = Wire().client(produce(1, records=data)).broker(produced(base_offset=500))
+    (found,) = told(wire.events, Context())
     return found
 
 
 def fetched(data: bytes | None, *, asked: int = 100, end: int = 1000) -> Exchange:
-    partition = {"partition": 3, "current_leader_epoch": -1, "fetch_offset": asked}
-    partition |= {"log_start_offset": -1, "partition_max_bytes": 1}
-    topics = [{"topic": "t", "partitions": [partition]}]
-    given: dict[str, Any] = {"partition_index": 3, "error_code": 0, "high_watermark": end}
-    given |= {"last_stable_offset": end, "log_start_offset": 0, "aborted_transactions": None}
-    given |= {"preferred_read_replica": -1, "records": data}
-    answer = [{"topic": "t", "partitions": [given]}]
+    topics = [{"topic": "t", "partitions": [{"partition": 3, "fetch_offset": asked}]}]
+    given = partition(3, data, high_watermark=end, last_stable_offset=end)
     wire = Wire().client(request("Fetch", 11, 1, topics=topics))
-    (found,) = told(wire.broker(response("Fetch", 11, 1, responses=answer)).events, Context())
+    wire.broker(response("Fetch", 11, 1, responses=[{"topic": "t", "partitions": [given]}]))
+    (found,) = told(wire.events, Context())
     return found
 
 
@@ -57,41 +49,28 @@ def wanted(text: str, exchange: Exchange) -> bool:
     return compile_filter(text)(row_of(exchange, Context().names), exchange)
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        "record.key == k1",
-        "record.key == 6b:31",
-        "record.key in {k1, k9}",
-        'record.value contains "customer-2"',
-        "record.value ~ ^CUSTOMER",
-        "record.value contains 63:75",
-        "all record.value contains customer",
-        'record.header == "trace=t1"',
-        'record.header contains "trace="',
-        "record.header.key == trace and record.header.value == t1",
-        "record.time == 2023-11-14T22:13:20Z",
-        "record.size == 19",
-        "record.offset in {500..502} and not record.offset == 503",
-        "offset == 500",
-        "not lag",
-    ],
-)
+PRODUCED = """
+    record.key == k1   record.key == 6b:31   record.key in {k1, k9}
+    record.value contains "customer-2"   record.value ~ ^CUSTOMER   record.value contains 63:75
+    all record.value contains customer   record.header == "trace=t1"
+    record.header contains "trace="   record.header.key == trace and record.header.value == t1
+    record.time == 2023-11-14T22:13:20Z   record.size == 19
+    record.offset in {500..502} and not record.offset == 503   offset == 500   not lag
+"""
+
+
+@pytest.mark.parametrize("text", phrases(PRODUCED))
 def test_records_of_a_produce(text: str) -> None:
-    assert wanted(text, produced(records()))
+    assert wanted(text, exchange_of(records()))
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        "record.offset == 102",
-        "not record.offset == 103",
-        "offset == 100",
-        "high_watermark == 1000",
-        "lag == 897",
-        "lag",
-    ],
-)
+FETCHED = """
+    record.offset == 102   not record.offset == 103   offset == 100   high_watermark == 1000
+    lag == 897   lag
+"""
+
+
+@pytest.mark.parametrize("text", phrases(FETCHED))
 def test_records_of_a_fetch(text: str) -> None:
     assert wanted(text, fetched(records(100)))
 
@@ -102,15 +81,15 @@ def test_lag_without_records_goes_by_the_offset_that_was_asked() -> None:
 
 
 def test_sequences_are_those_of_batches_and_of_records() -> None:
-    exchange = produced(records(producer_id=9, producer_epoch=0, base_sequence=40))
+    exchange = exchange_of(records(producer_id=9, producer_epoch=0, base_sequence=40))
     assert wanted("sequence == 40 and not sequence == 41", exchange)
     assert wanted("record.sequence == 42", exchange)
-    assert not wanted("sequence", produced(records()))
+    assert not wanted("sequence", exchange_of(records()))
 
 
 def test_raw_looks_into_compressed_batches_and_wire_does_not() -> None:
     rows = [Record(0, TIME, None, b"needle " * 20, ())]
-    exchange = produced(encode_batch(rows, codec=1))
+    exchange = exchange_of(encode_batch(rows, codec=1))
     assert wanted("raw contains needle", exchange)
     assert not wanted('wire contains "needle needle"', exchange)
     assert wanted("wire contains 00:00:00 and wire contains app", exchange)
@@ -118,8 +97,8 @@ def test_raw_looks_into_compressed_batches_and_wire_does_not() -> None:
 
 def test_damaged_records_have_the_values_before_the_damage() -> None:
     data = records()
-    assert not wanted("record.key", produced(data[:-30]))
-    assert wanted("record.key == k1", produced(data + b"\0" * 40))
+    assert not wanted("record.key", exchange_of(data[:-30]))
+    assert wanted("record.key == k1", exchange_of(data + b"\0" * 40))
 
 
 def test_a_name_anywhere_is_found_on_any_level() -> None:

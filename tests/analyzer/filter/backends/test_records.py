@@ -10,7 +10,6 @@ from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
-from click.testing import CliRunner
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -18,26 +17,21 @@ from kafkascope.analyzer.conversation.context import Context
 from kafkascope.analyzer.exchanges.records import record_lines
 from kafkascope.analyzer.exchanges.rows import row_of
 from kafkascope.analyzer.filter.backends.records import compile_records
-from kafkascope.analyzer.filter.decoded.reading import Decoding
-from kafkascope.analyzer.filter.language import Known, compile_filter
+from kafkascope.analyzer.filter.language import compile_filter
 from kafkascope.analyzer.model import Exchange
 from kafkascope.dissectors.codec.jsonform import loads
-from kafkascope.tui.cli import main
+from tests.analyzer.filter.decoded import orders
 from tests.analyzer.filter.decoded.orders import (
     VALUE,
     avro,
     capture_of_orders,
-    payloads,
+    known,
     produced,
-    schema_folder,
     user,
 )
+from tests.kit import run
+from tests.kit.samples import phrases
 from tests.kit.schemas import SAMPLES, capture
-
-
-def known() -> Known:
-    made = payloads()
-    return Known(decoding=Decoding(lambda: made, lambda: Context().names))
 
 
 def order(amount: str, sku: str) -> bytes:
@@ -99,27 +93,15 @@ def test_a_filter_chooses_the_records_for_which_it_holds(
     assert chosen_of(text, produced(*PAIRS)) == expected
 
 
-_LEAVES = st.sampled_from(
-    [
-        "record.value.amount > 100",
-        'record.key."user-id" == 5',
-        "all record.value.items.sku contains A-",
-        "record.value.count != 3",
-        "record.value contains text",
-        "record.key",
-        "schema.error == unknown-schema",
-        "schema.id in {7, 9}",
-        "record.size > 60",
-        "topic == t",
-        "partition == 4",
-        "api == Produce",
-        "latency > 1h",
-        "request.acks == -1",
-        "codec == none",
-    ]
-)
+_LEAVES = """
+    record.value.amount > 100   record.key."user-id" == 5
+    all record.value.items.sku contains A-   record.value.count != 3
+    record.value contains text   record.key   schema.error == unknown-schema
+    schema.id in {7, 9}   record.size > 60   topic == t   partition == 4   api == Produce
+    latency > 1h   request.acks == -1   codec == none
+"""
 _FILTERS = st.recursive(
-    _LEAVES,
+    st.sampled_from(phrases(_LEAVES)),
     lambda inner: st.one_of(
         inner.map(lambda one: f"not ({one})"),
         st.tuples(inner, st.sampled_from(["and", "or"]), inner).map(
@@ -139,12 +121,6 @@ def test_a_record_is_chosen_as_an_exchange_that_holds_it_alone(
     alone = [produced(pair) for pair in pairs]
     expected = [i for i, each in enumerate(alone) if exchanges(row_of(each, names), each)]
     assert (chosen_of(text, produced(*pairs)) or []) == expected
-
-
-def shown(*words: str) -> list[dict[str, Any]]:
-    done = CliRunner().invoke(main, [*words, "--json"])
-    assert done.exit_code == 0, done.output
-    return [json.loads(line) for line in done.stdout.splitlines()]
 
 
 @pytest.mark.parametrize(
@@ -177,9 +153,9 @@ def shown(*words: str) -> list[dict[str, Any]]:
 def test_records_of_real_captures_are_those_that_hold(
     name: str, text: str, holds: Callable[[dict[str, Any]], bool]
 ) -> None:
-    given = ["records", str(capture(name)), "--schemas", str(SAMPLES / "schemas" / name)]
-    found = shown(*given, "-Y", text)
-    every = shown(*given)
+    given = ["records", capture(name), "--json", "--schemas", SAMPLES / "schemas" / name]
+    found = run.objects(*given, "-Y", text)
+    every = run.objects(*given)
     assert found == [one for one in every if holds(one)]
     assert 0 < len(found) < len(every)
 
@@ -192,11 +168,12 @@ def of(one: dict[str, Any], side: str = "value") -> dict[str, Any]:
 def test_a_table_of_records_has_those_that_match(tmp_path: Path) -> None:
     path = capture_of_orders(tmp_path / "c.pcap")
     out = tmp_path / "tables"
-    words = ["spark", str(path), "-o", str(out), "--records", "-q"]
     text = "record.value contains text or record.offset == 6"
-    assert CliRunner().invoke(main, [*words, "-Y", text]).exit_code == 0
+    run.output("spark", path, "-o", out, "--records", "-q", "-Y", text)
     made = pq.read_table(out / "records")
-    expected = [(one["offset"], one["value"]) for one in shown("records", str(path), "-Y", text)]
+    expected = [
+        (one["offset"], one["value"]) for one in run.objects("records", path, "--json", "-Y", text)
+    ]
     assert len(expected) == 2
     values = map(json.loads, made["value"].to_pylist())
     assert sorted(zip(made["offset"].to_pylist(), map(str, values), strict=True)) == sorted(
@@ -208,14 +185,11 @@ ORDERS = "record.value.amount > 100"
 
 
 def test_commands_show_the_records_that_match(tmp_path: Path) -> None:
-    capture, schemas = capture_of_orders(tmp_path / "c.pcap"), schema_folder(tmp_path / "s")
-    run = CliRunner()
-    given = [str(capture), "--schemas", str(schemas)]
+    capture, schemas = capture_of_orders(tmp_path / "c.pcap"), orders.schema_folder(tmp_path / "s")
+    given = [capture, "--schemas", schemas]
 
     def lines(*options: str) -> list[str]:
-        done = run.invoke(main, ["records", *given, *options])
-        assert done.exit_code == 0, done.output
-        return done.stdout.splitlines()
+        return run.output("records", *given, *options).splitlines()
 
     assert len(lines("--json")) == 4
     (found,) = lines("--json", "-Y", ORDERS)
@@ -227,20 +201,16 @@ def test_commands_show_the_records_that_match(tmp_path: Path) -> None:
     assert lines("--json", "-Y", f"{ORDERS} and api == Fetch") == []
     for name in ("x.jsonl", "x.csv", "x.parquet"):
         out = tmp_path / name
-        asked = ["export", *given, "--table", "records", "-Y", ORDERS, "-o", str(out)]
-        done = run.invoke(main, asked)
-        assert done.exit_code == 0, done.output
+        run.output("export", *given, "--table", "records", "-Y", ORDERS, "-o", out)
         if name.endswith("parquet"):
             values = pq.read_table(out)["value_decoded"].to_pylist()
-        elif name.endswith("csv"):
-            values = [
-                each["value_decoded"] for each in csv.DictReader(out.read_text().splitlines())
-            ]
         else:
-            values = [
-                json.dumps(json.loads(x)["value_decoded"]) for x in out.read_text().splitlines()
-            ]
+            rows = out.read_text().splitlines()
+            of_csv = name.endswith("csv")
+            objects = csv.DictReader(rows) if of_csv else map(json.loads, rows)
+            values = [each["value_decoded"] for each in objects]
+            values = values if of_csv else list(map(json.dumps, values))
         assert [json.loads(each)["id"] for each in values] == ["17"]
-    counted = run.invoke(main, ["schemas", *given, "-Y", ORDERS, "--json"])
-    (used,) = [each for each in map(json.loads, counted.stdout.splitlines()) if each["values"]]
+    counted = run.objects("schemas", *given, "-Y", ORDERS, "--json")
+    (used,) = [each for each in counted if each["values"]]
     assert (used["id"], used["values"]) == ("id 7", 1)

@@ -9,6 +9,8 @@ from typing import Any
 import orjson
 
 from kafkascope.analyzer.conversation.context import Context
+from kafkascope.analyzer.filter.decoded.reading import Decoding
+from kafkascope.analyzer.filter.known import Known
 from kafkascope.analyzer.model import Exchange
 from kafkascope.dissectors.records.records import Record
 from kafkascope.dissectors.records.writer import encode_batch
@@ -17,36 +19,17 @@ from kafkascope.schemas.decoding import Payloads
 from kafkascope.schemas.known import KnownSchemas
 from kafkascope.schemas.model import Schema, SchemaKey
 from tests.kit.captures import capture_file
+from tests.kit.schemas import record
 from tests.kit.wire import Wire, request, response, told
 
-ORDER = {
-    "type": "record",
-    "name": "shop.Order",
-    "fields": [
-        {"name": "id", "type": "string"},
-        {"name": "count", "type": "long"},
-        {"name": "paid", "type": "boolean"},
-        {"name": "weight", "type": "double"},
-        {
-            "name": "amount",
-            "type": {"type": "bytes", "logicalType": "decimal", "precision": 30, "scale": 2},
-        },
-        {"name": "at", "type": {"type": "long", "logicalType": "timestamp-millis"}},
-        {"name": "note", "type": ["null", "string"]},
-        {"name": "seal", "type": "bytes"},
-        {
-            "name": "items",
-            "type": {
-                "type": "array",
-                "items": {
-                    "type": "record",
-                    "name": "Item",
-                    "fields": [{"name": "sku", "type": "string"}, {"name": "n", "type": "int"}],
-                },
-            },
-        },
-    ],
-}
+ORDER = record(
+    "shop.Order",
+    id="string", count="long", paid="boolean", weight="double",
+    amount={"type": "bytes", "logicalType": "decimal", "precision": 30, "scale": 2},
+    at={"type": "long", "logicalType": "timestamp-millis"},
+    note=["null", "string"], seal="bytes",
+    items={"type": "array", "items": record("Item", sku="string", n="int")},
+)  # fmt: skip
 USER = {"title": "user", "type": "object", "required": ["user-id"]}
 VALUE = {
     "id": "17",
@@ -85,9 +68,7 @@ def frames(
     rows = [Record(i, 1_700_000_000_000, key, value, ()) for i, (key, value) in enumerate(pairs)]
     partition = {"index": 3, "records": encode_batch(rows)}
     topics = [{"name": topic, "partition_data": [partition]}]
-    given = {"index": 3, "error_code": 0, "base_offset": 5}
-    given |= {"log_append_time_ms": -1, "log_start_offset": 0}
-    answer = [{"name": topic, "partition_responses": [given]}]
+    answer = [{"name": topic, "partition_responses": [{"index": 3, "base_offset": 5}]}]
     asked = request("Produce", 7, number, acks=-1, topic_data=topics)
     return asked, response("Produce", 7, number, responses=answer)
 
@@ -99,24 +80,21 @@ def produced(*pairs: tuple[bytes | None, bytes | None], topic: str = "t") -> Exc
     return found
 
 
+def known() -> Known:
+    """What a filter knows that decodes by both schemas."""
+    made = payloads()
+    return Known(decoding=Decoding(lambda: made, lambda: Context().names))
+
+
 def schema_folder(path: Path) -> Path:
     """A folder with both schemas."""
     path.mkdir()
     (path / "order.avsc").write_bytes(orjson.dumps(ORDER))
     (path / "user.json").write_bytes(orjson.dumps(USER))
+    about = ((7, "AVRO", "order.avsc", "t-value"), (8, "JSON", "user.json", "t-key"))
     index = [
-        {
-            "id": 7,
-            "type": "AVRO",
-            "file": "order.avsc",
-            "subjects": [{"subject": "t-value", "version": 1}],
-        },
-        {
-            "id": 8,
-            "type": "JSON",
-            "file": "user.json",
-            "subjects": [{"subject": "t-key", "version": 1}],
-        },
+        {"id": id, "type": kind, "file": file, "subjects": [{"subject": subject, "version": 1}]}
+        for id, kind, file, subject in about
     ]
     (path / "index.json").write_bytes(orjson.dumps(index))
     return path

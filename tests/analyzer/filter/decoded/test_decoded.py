@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -31,19 +32,16 @@ from kafkascope.schemas.known import KnownSchemas
 from kafkascope.schemas.model import Exact, Moment, Schema, SchemaKey
 from kafkascope.schemas.paths import split
 from kafkascope.tui.cli import main
+from tests.analyzer.filter.decoded import orders
 from tests.analyzer.filter.decoded.orders import (
     avro,
     capture_of_orders,
+    known,
     payloads,
     produced,
-    schema_folder,
     user,
 )
-
-
-def known() -> Known:
-    made = payloads()
-    return Known(decoding=Decoding(lambda: made, lambda: Context().names))
+from tests.kit.samples import phrases
 
 
 def wanted(text: str, *exchanges: Exchange, with_: Known | None = None) -> list[bool]:
@@ -192,21 +190,14 @@ def test_schemas_that_come_later_serve_the_same_exchange() -> None:
     assert found(row, SAMPLE)
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        "record.value. == 1",
-        'record.value."x == 1',
-        'record.value."x"y == 1',
-        'topic == a."b"',
-        'topic in {a."b"}',
-        'topic."x" == 1',
-        "record.value.x[ == 1",
-        "record.value.x in {1..a}",
-        'record.value.x ~ "(a"',
-        'record.value.""x',
-    ],
-)
+GARBAGE = """
+    record.value. == 1   record.value."x == 1   record.value."x"y == 1   topic == a."b"
+    topic in {a."b"}   topic."x" == 1   record.value.x[ == 1   record.value.x in {1..a}
+    record.value.x ~ "(a"   record.value.""x
+"""
+
+
+@pytest.mark.parametrize("text", phrases(GARBAGE))
 def test_garbage_is_refused(text: str) -> None:
     with pytest.raises(FilterError):
         bind(text)
@@ -222,13 +213,9 @@ def test_where_nothing_decodes_the_filter_is_refused(text: str) -> None:
 
 NUMBERS = st.integers(-(2**70), 2**70) | st.decimals(allow_nan=False, allow_infinity=False)
 RELATIONS = {
-    "==": lambda a, b: a == b,
-    "<": lambda a, b: a < b,
-    ">": lambda a, b: a > b,
-    "<=": lambda a, b: a <= b,
-    ">=": lambda a, b: a >= b,
-    "!=": lambda a, b: a != b,
-}
+    "==": operator.eq, "!=": operator.ne, "<": operator.lt, ">": operator.gt,
+    "<=": operator.le, ">=": operator.ge,
+}  # fmt: skip
 
 
 @given(NUMBERS, NUMBERS, st.sampled_from(sorted(RELATIONS)))
@@ -326,7 +313,7 @@ def run(*words: str) -> tuple[int, list[dict[str, Any]], str]:
 
 def test_commands_filter_by_decoded_values(tmp_path: Path) -> None:
     capture = str(capture_of_orders(tmp_path / "orders.pcapng"))
-    schemas = ("--schemas", str(schema_folder(tmp_path / "schemas")))
+    schemas = ("--schemas", str(orders.schema_folder(tmp_path / "schemas")))
     for text, expected in (
         ("record.value.amount > 100", [1]),
         ("schema.error == unknown-schema and schema.id == 9", [2]),
@@ -346,7 +333,7 @@ def test_schemas_are_read_only_for_filters_about_decoded_values(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     capture = str(capture_of_orders(tmp_path / "orders.pcapng"))
-    schemas = ("--schemas", str(schema_folder(tmp_path / "schemas")))
+    schemas = ("--schemas", str(orders.schema_folder(tmp_path / "schemas")))
 
     def read(*_: Any) -> None:
         raise AssertionError("schemas are read")
