@@ -40,6 +40,7 @@ from kafkascope.dissectors.registry import (
     write_layout,
 )
 from kafkascope.dissectors.values import Uuid
+from tests.kit import run
 
 WORD = re.compile(rb"qz\d{6}k")
 """What a word looks like."""
@@ -208,6 +209,25 @@ def _in_base64(data: bytes) -> set[bytes]:
             part = part[: len(part) // 4 * 4]
             found.update(WORD.findall(base64.b64decode(part)))
     return found
+
+
+def redacted_outputs(path: Path, folder: Path) -> Iterator[tuple[str, bytes]]:
+    """Yield the names and bytes of the files that commands write of a capture where all is hidden:
+    `cut.pcapng`, reports, fixtures."""
+    run.output("cut", path, "--anonymize", "-o", folder / "cut.pcapng")
+    for options in ((), ("--full",)):
+        for kind in ("html", "md"):
+            report = folder / f"report{''.join(options)}.{kind}"
+            run.output("report", path, "--redact", "all", *options, "-o", report)
+            assert b"exchange" in report.read_bytes()
+    for made in ("made", "made.jsonl"):
+        run.output("fixture", path, "--redact", "all", "-o", folder / made)
+    for file in sorted(folder.rglob("*")):
+        if file.is_file():
+            data = file.read_bytes()
+            # Reports escape some characters.
+            plain = data.replace(b"\\", b"") if file.name.startswith("report") else data
+            yield str(file.relative_to(folder)), plain
 
 
 def leaks_of_capture(path: Path) -> list[bytes]:

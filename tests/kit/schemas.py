@@ -2,16 +2,36 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Final
 
 import orjson
 
 from kafkascope.schemas.folder import read_folder
-from kafkascope.schemas.model import Schema, SchemaKey
+from kafkascope.schemas.model import PayloadError, Schema, SchemaKey
 from tests.kit.samples import CAPTURES
 
 SAMPLES: Final = CAPTURES / "schemas"
+
+
+def nothing(_: str) -> None:
+    """Find no schema of any name."""
+
+
+def tried(call: Callable[..., Any], *args: Any) -> tuple[Any, PayloadError | None]:
+    """Return what a call returns, or the error of ours that it raises."""
+    try:
+        return call(*args), None
+    except PayloadError as error:
+        return None, error
+
+
+def refused(call: Callable[..., Any], *args: Any) -> PayloadError:
+    """Return the error of ours that a call has to raise."""
+    _, error = tried(call, *args)
+    assert error is not None
+    return error
 
 
 def record(name: str, /, **fields: Any) -> dict[str, Any]:

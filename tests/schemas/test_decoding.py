@@ -10,9 +10,11 @@ import pytest
 from kafkascope.schemas.decoding import Payloads
 from kafkascope.schemas.known import Assigned, KnownSchemas
 from kafkascope.schemas.model import Reference, Schema, SchemaKey, Source
+from tests.kit.schemas import record
 
-POINT = json.dumps({"type": "record", "name": "Point", "fields": [{"name": "x", "type": "int"}]})
-NAME = json.dumps({"type": "record", "name": "N", "fields": [{"name": "n", "type": "string"}]})
+POINT = json.dumps(record("Point", x="int"))
+NAME = json.dumps(record("N", n="string"))
+LINE = json.dumps(record("L", p="Point"))
 PROTO = 'syntax = "proto3"; message A { string a = 1; } message B { message C { int32 c = 1; } }'
 
 
@@ -85,13 +87,7 @@ def test_apicurios_int64_is_read_and_the_artifact_comes_first() -> None:
     assert (found.value, found.key) == ({"x": 1}, SchemaKey("globalId", 4))
 
 
-UNION = json.dumps(
-    {
-        "type": "record",
-        "name": "U",
-        "fields": [{"name": "a", "type": ["null", "string"]}, {"name": "b", "type": "bytes"}],
-    }
-)
+UNION = json.dumps(record("U", a=["null", "string"], b="bytes"))
 
 
 @pytest.mark.parametrize("head", [b"\0" + bytes(7) + b"\4", b"\0\0\0\0\4"], ids=["long", "int"])
@@ -207,10 +203,9 @@ def test_a_schema_that_the_user_gave_serves_values_without_an_id() -> None:
 
 
 def test_references_are_found_by_subject_and_by_name() -> None:
-    line = '{"type": "record", "name": "L", "fields": [{"name": "p", "type": "Point"}]}'
     for references, subjects in (((Reference("Point", "points", 1),), (("points", 1),)), ((), ())):
         known = KnownSchemas(
-            [avro(POINT, 1, subjects=subjects), avro(line, 2, references=references)]
+            [avro(POINT, 1, subjects=subjects), avro(LINE, 2, references=references)]
         )
         assert decode(known, b"\0\0\0\0\2\2").value == {"p": {"x": 1}}
 
@@ -252,8 +247,7 @@ def test_what_comes_later_serves_as_well() -> None:
 
 
 def test_what_refers_to_a_schema_waits_for_it() -> None:
-    line = '{"type": "record", "name": "L", "fields": [{"name": "p", "type": "Point"}]}'
-    known = KnownSchemas([avro(line, 2, "capture")])
+    known = KnownSchemas([avro(LINE, 2, "capture")])
     assert decode(known, b"\0\0\0\0\2\2").error.reason == "bad-schema"
     known.add(avro(POINT, 1, "capture"))
     assert decode(known, b"\0\0\0\0\2\2").value == {"p": {"x": 1}}

@@ -10,7 +10,7 @@ import stat
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 from socketserver import ThreadingTCPServer
@@ -33,10 +33,7 @@ X = {"name": "X", "subject": "x/y", "version": 2}
 BASIC = {
     "/schemas/ids/1": (200, {"schema": AVRO, "references": [X]}),
     "/schemas/ids/1/versions": (200, [{"subject": "s", "version": 4}]),
-    "/subjects/x%2Fy/versions/2": (
-        200,
-        {"subject": "x/y", "version": 2, "id": 7, "schema": '"int"'},
-    ),
+    "/subjects/x%2Fy/versions/2": (200, X | {"id": 7, "schema": '"int"'}),
     f"/schemas/guids/{GUID}": (200, {"schema": '"long"'}),
     "/apis/registry/v2/ids/globalIds/5": (200, b'{"type": "string"}'),
     "/apis/registry/v2/ids/globalIds/5/references": (200, []),
@@ -191,41 +188,24 @@ def hangs(handler: BaseHTTPRequestHandler) -> None:
     time.sleep(5)
 
 
-def drips(handler: BaseHTTPRequestHandler) -> None:
-    try:
-        for byte in b"HTTP/1.1 200 OK\r\nContent-Length: 900\r\n\r\n" + b" " * 900:
-            handler.wfile.write(bytes([byte]))
-            handler.wfile.flush()
-            time.sleep(0.05)
-    except OSError:
-        pass
+def raw(data: bytes, drip: bytes = b"") -> Callable[[BaseHTTPRequestHandler], None]:
+    """Send these bytes, and then others again and again, slowly."""
 
-
-def drips_headers(handler: BaseHTTPRequestHandler) -> None:
-    try:
-        handler.wfile.write(b"HTTP/1.1 200 OK\r\n")
-        while True:
-            handler.wfile.write(b"X: y\r\n")
-            handler.wfile.flush()
-            time.sleep(0.05)
-    except OSError:
-        pass
-
-
-def raw(data: bytes) -> Callable[[BaseHTTPRequestHandler], None]:
     def send(handler: BaseHTTPRequestHandler) -> None:
-        try:
+        with suppress(OSError):
             handler.wfile.write(data)
-        except OSError:
-            pass
+            while drip:
+                handler.wfile.write(drip)
+                handler.wfile.flush()
+                time.sleep(0.05)
 
     return send
 
 
 BAD = {
     "hangs": (hangs, "no response within"),
-    "drips": (drips, "no response within"),
-    "drips headers": (drips_headers, "(no response within|not HTTP)"),
+    "drips": (raw(b"HTTP/1.1 200 OK\r\nContent-Length: 900\r\n\r\n", b" "), "no response within"),
+    "drips headers": (raw(b"HTTP/1.1 200 OK\r\n", b"X: y\r\n"), "(no response within|not HTTP)"),
     "garbage": (raw(b"\x00\x01\x02 garbage \r\n\r\n" * 9), "not HTTP"),
     "closes": (raw(b""), "connection failed"),
     "endless header": (raw(b"HTTP/1.1 200 OK\r\nX: " + b"y" * 200_000), "not HTTP"),
@@ -322,15 +302,8 @@ def test_the_environment_has_user_password_or_token(monkeypatch: pytest.MonkeyPa
 @pytest.mark.parametrize(
     "url",
     [
-        "http://me:s3cret@host:1",
-        "http://s3cret@host",
-        "ftp://host",
-        "host:8081",
-        "http://",
-        "http://host:99999",
-        "http://host/?q=s",
-        "http://host/a b",
-        "http://host\n/x",
+        *("http://me:s3cret@host:1", "http://s3cret@host", "ftp://host", "host:8081", "http://"),
+        *("http://host:99999", "http://host/?q=s", "http://host/a b", "http://host\n/x"),
         "http://[::1",
     ],
 )

@@ -6,6 +6,7 @@ from pathlib import Path
 
 from kafkascope.analyzer.exchanges.offline import open_capture
 from kafkascope.analyzer.exchanges.rows import Row
+from kafkascope.analyzer.model import Request, Response
 from kafkascope.analyzer.transform.cut import Cutting
 from kafkascope.analyzer.transform.cut_rewrites import Anonymous
 from kafkascope.captures.inputs.spool import Spool
@@ -32,6 +33,13 @@ def told(row: Row) -> tuple[object, ...]:
         str(row.client_address),
         str(row.broker_address),
     )
+
+
+def messages_of(path: Path) -> list[Request | Response]:
+    """Return the requests and responses of a capture in turn."""
+    with open_capture([path]) as capture:
+        sides = [side for each in capture.exchanges() for side in (each.request, each.response)]
+    return [side for side in sides if side is not None]
 
 
 def cut_to(path: Path, target: Path, *, anonymous: bool = False, keep=lambda each: True) -> Cutting:

@@ -9,7 +9,6 @@ from typing import Any
 
 import orjson
 import pytest
-from click.testing import CliRunner
 from google.protobuf import descriptor_pb2
 from hypothesis import given
 from hypothesis import strategies as st
@@ -18,10 +17,12 @@ from kafkascope.schemas.avro import text as avro
 from kafkascope.schemas.json import text as json_schema
 from kafkascope.schemas.model import PayloadError
 from kafkascope.schemas.protobuf import text as protobuf
-from kafkascope.tui.cli import main
+from tests.kit.run import objects, output, run
 from tests.kit.schemas import SAMPLES, capture
 
 WORD = "qz7hidden"
+ENUM = {"type": "enum", "name": "S", "symbols": ["A", "B"], "default": "A"}
+DECIMAL = {"type": "bytes", "logicalType": "decimal", "precision": 4, "scale": 2}
 AVRO = {
     "type": "record",
     "name": "default",
@@ -31,21 +32,8 @@ AVRO = {
     "owner": {"mail": WORD},
     "fields": [
         {"name": "doc", "type": "string", "default": WORD, "doc": WORD, "example": WORD},
-        {
-            "name": "status",
-            "type": {"type": "enum", "name": "S", "symbols": ["A", "B"], "default": "A"},
-            "default": "A",
-        },
-        {
-            "name": "amount",
-            "type": {
-                "type": "bytes",
-                "logicalType": "decimal",
-                "precision": 4,
-                "scale": 2,
-                "connect.default": WORD,
-            },
-        },
+        {"name": "status", "type": ENUM, "default": "A"},
+        {"name": "amount", "type": DECIMAL | {"connect.default": WORD}},
         {"name": "next", "type": ["null", "default"], "default": None, "order": "ignore"},
         {"name": "tags", "type": {"type": "map", "values": {"type": "array", "items": "S"}}},
     ],
@@ -164,11 +152,8 @@ NAMES = sorted(path.name for path in (SAMPLES / "schemas").iterdir())
 
 @pytest.mark.parametrize("name", NAMES)
 def test_values_are_decoded_as_before(name: str, tmp_path: Path) -> None:
-    run = CliRunner()
-
     def told(schemas: Path) -> list[dict[str, Any]]:
-        words = ["records", str(capture(name)), "--schemas", str(schemas), "--json", "-q"]
-        records = [json.loads(line) for line in run.invoke(main, words).stdout.splitlines()]
+        records = objects("records", capture(name), "--schemas", schemas, "--json", codes=range(9))
         for one in records:
             for side in ("key_schema", "value_schema"):
                 # The name of a JSON Schema is its title.
@@ -178,11 +163,10 @@ def test_values_are_decoded_as_before(name: str, tmp_path: Path) -> None:
 
     out = tmp_path / "out"
     given_ = SAMPLES / "schemas" / name
-    words = ["schemas", str(capture(name)), "--schemas", str(given_), "--redact", "all"]
-    done = run.invoke(main, [*words, "-o", str(out), "--json"])
-    assert done.exit_code == 0, done.output
-    assert "127.0.0.1" not in done.stdout
-    assert str(SAMPLES) not in done.stdout
+    words = ["schemas", capture(name), "--schemas", given_, "--redact", "all"]
+    said = output(*words, "-o", out, "--json")
+    assert "127.0.0.1" not in said
+    assert str(SAMPLES) not in said
     assert told(out) == told(given_)
     texts = b"".join(path.read_bytes() for path in out.iterdir())
     for word in (b'"doc"', b'"default"', b'"description"', b'"examples"', b'"title"', b"//"):
@@ -195,8 +179,7 @@ def test_what_cannot_be_read_is_left_out(tmp_path: Path) -> None:
     (home / "1.avsc").write_text('{"type": "record", "doc": "' + WORD)
     (home / "2.avsc").write_bytes(orjson.dumps(AVRO))
     out = tmp_path / "out"
-    words = ["schemas", str(capture("bad-schemas")), "--schemas", str(home), "--redact", "all"]
-    done = CliRunner().invoke(main, [*words, "-o", str(out)])
+    done = run("schemas", capture("bad-schemas"), "--schemas", home, "--redact", "all", "-o", out)
     assert "1 schemas left out" in done.output
     assert sorted(path.name for path in out.iterdir()) == ["2.avsc", "index.json"]
     assert WORD not in done.output + (out / "2.avsc").read_text()

@@ -9,13 +9,9 @@ from functools import partial
 from pathlib import Path
 
 import pytest
-from click.testing import CliRunner
 
 from kafkascope.analyzer.commands import cut as cut_command
-from kafkascope.analyzer.commands.cut import cut
-from kafkascope.analyzer.commands.ls import ls
 from kafkascope.analyzer.conversation.detect import is_other
-from kafkascope.analyzer.exchanges.offline import open_capture
 from kafkascope.analyzer.exchanges.rows import Row
 from kafkascope.analyzer.transform import cut as cuts
 from kafkascope.analyzer.transform import cut_packets
@@ -24,15 +20,15 @@ from kafkascope.analyzer.transform.limits import LIMITS
 from kafkascope.captures.build import Composer
 from kafkascope.dissectors.records.records import crc_ok
 from tests.analyzer.packed import fields_of, told_of, unpacked
-from tests.analyzer.transform.cuts import cut_to, told
+from tests.analyzer.transform.cuts import cut_to, messages_of, told
 from tests.explosion.many import connections
 from tests.explosion.turns import write_capture
 from tests.kit.captures import A, B, Tape
-from tests.kit.run import run
-from tests.kit.samples import ROOT, rows_of
+from tests.kit.run import objects, output, run
+from tests.kit.samples import SAMPLES, capture_of, rows_of
 from tests.kit.wire import beat, heartbeat
 
-SAMPLES = sorted((ROOT / "captures" / "samples").glob("*.pcap*"))
+EVERY = sorted(SAMPLES.glob("*.pcap*"))
 
 
 def is_written(row: Row) -> bool:
@@ -45,11 +41,9 @@ def test_connections_beyond_the_limit_are_left_out_with_a_sentence(tmp_path, mon
     write_capture(path, connections(5))
     few = partial(Cutting, limits=LIMITS._replace(connections=3))
     monkeypatch.setattr(cut_command, "Cutting", few)
-    result = CliRunner().invoke(cut, [str(path), "-o", str(target)])
-    assert result.exit_code == 0, result.output
-    assert "2 exchanges left out: on connections beyond the first 3\n" in result.output
-    with open_capture([target]) as capture:
-        assert len(list(capture.exchanges())) == 3
+    said = run("cut", path, "-o", target, codes=(0,)).output
+    assert "2 exchanges left out: on connections beyond the first 3\n" in said
+    assert len(rows_of(target)) == 3
 
 
 def test_what_is_known_of_a_connection_goes_with_its_last_packet(tmp_path, monkeypatch):
@@ -78,7 +72,7 @@ def test_of_very_many_frames_numpy_finds_the_order(tmp_path, monkeypatch):
     assert (tmp_path / "b.pcapng").read_bytes() == (tmp_path / "c.pcapng").read_bytes()
 
 
-@pytest.mark.parametrize("path", SAMPLES, ids=lambda path: path.name)
+@pytest.mark.parametrize("path", EVERY, ids=lambda path: path.name)
 def test_a_cut_of_everything_shows_the_same_exchanges(path, tmp_path):
     target = tmp_path / "cut.pcapng"
     cut_to(path, target)
@@ -91,7 +85,7 @@ def test_a_cut_of_everything_shows_the_same_exchanges(path, tmp_path):
 
 
 def test_one_client_of_many(tmp_path):
-    path = next(path for path in SAMPLES if path.name.startswith("cluster"))
+    path = capture_of("cluster", SAMPLES)
     target = tmp_path / "cut.pcapng"
     cutting = cut_to(path, target, keep=lambda each: each.api == "Metadata")
     kept = rows_of(target)
@@ -103,14 +97,10 @@ def test_one_client_of_many(tmp_path):
 def opened(path: Path) -> bytes:
     """All bytes of a capture, packed or not: of its streams, and inside its batches."""
     out = [path.read_bytes()]
-    with open_capture([path]) as capture:
-        for exchange in capture.exchanges():
-            for message in (exchange.request, exchange.response):
-                if message is None:
-                    continue
-                out.append(message.frame.payload)
-                if message.decoded is not None:
-                    out += unpacked(message.decoded)
+    for message in messages_of(path):
+        out.append(message.frame.payload)
+        if message.decoded is not None:
+            out += unpacked(message.decoded)
     return b"\n".join(out)
 
 
@@ -119,7 +109,7 @@ def sure(names: set[str]) -> set[str]:
     return {name for name in names if len(name) > 5 and not name.startswith("__")}
 
 
-@pytest.mark.parametrize("path", SAMPLES, ids=lambda path: path.name)
+@pytest.mark.parametrize("path", EVERY, ids=lambda path: path.name)
 def test_nothing_tells_whose_an_anonymous_capture_was(path, tmp_path):
     target = tmp_path / "cut.pcapng"
     cut_to(path, target, anonymous=True)
@@ -135,7 +125,7 @@ def test_nothing_tells_whose_an_anonymous_capture_was(path, tmp_path):
     assert {row.api for row in after} <= {row.api for row in before}
 
 
-@pytest.mark.parametrize("path", SAMPLES, ids=lambda path: path.name)
+@pytest.mark.parametrize("path", EVERY, ids=lambda path: path.name)
 def test_an_anonymous_capture_tells_the_same_story(path, tmp_path):
     """Other names, but one for one; the same shapes, valid batches, the same errors."""
     target = tmp_path / "cut.pcapng"
@@ -169,21 +159,15 @@ def distinct(rows: list[Row], field: str) -> int:
 
 def damaged(path: Path) -> int:
     """Batches with a wrong checksum."""
-    count = 0
-    with open_capture([path]) as capture:
-        for exchange in capture.exchanges():
-            for message in (exchange.request, exchange.response):
-                if message is not None and message.decoded is not None:
-                    for field, batch in fields_of(message.decoded):
-                        count += not crc_ok(field, batch)
-    return count
+    decoded = [message.decoded for message in messages_of(path) if message.decoded is not None]
+    return sum(not crc_ok(field, batch) for each in decoded for field, batch in fields_of(each))
 
 
 @pytest.mark.parametrize("anonymous", [False, True])
 def test_tshark_has_no_complaint(tmp_path, anonymous):
     if shutil.which("tshark") is None:
         pytest.skip("tshark is not installed")
-    path = next(path for path in SAMPLES if path.name.startswith("rebalance"))
+    path = capture_of("rebalance", SAMPLES)
     target = tmp_path / "cut.pcapng"
     cut_to(path, target, anonymous=anonymous)
     wanted = "tcp.analysis.lost_segment or tcp.analysis.ack_lost_segment or tcp.checksum.status==0"
@@ -213,16 +197,12 @@ def test_tshark_has_no_complaint(tmp_path, anonymous):
     ids=["filter", "connection", "time", "count"],
 )
 def test_parts_are_what_ls_shows(tmp_path, options):
-    path = next(path for path in SAMPLES if path.name.startswith("rebalance"))
+    path = capture_of("rebalance", SAMPLES)
     target = tmp_path / "cut.pcapng"
-    assert CliRunner().invoke(cut, [str(path), *options, "-o", str(target)]).exit_code == 0
-    shown = CliRunner().invoke(ls, [str(path), *options, "--json", "-q"], standalone_mode=False)
-    wanted = [json.loads(line) for line in shown.output.splitlines() if line.startswith("{")]
-    kept = rows_of(target)
+    output("cut", path, *options, "-o", target)
+    wanted = sorted(each["correlation_id"] for each in objects("ls", path, *options, "--json"))
     assert wanted
-    assert sorted(row.correlation_id for row in kept) == sorted(
-        each["correlation_id"] for each in wanted
-    )
+    assert sorted(row.correlation_id for row in rows_of(target)) == wanted
 
 
 @pytest.mark.parametrize("options", [[], ["--secrets"]])
@@ -235,45 +215,39 @@ def test_count_ends_amid_a_connection_that_has_no_exchange_yet(tmp_path, options
     tape.add(two.send(0, heartbeat(1)[9:]) + two.send(1, beat(1)))
     path, target = tmp_path / "a.pcap", tmp_path / "cut.pcapng"
     path.write_bytes(tape.pcap())
-    assert run("cut", path, *options, "-c", "1", "-o", target).exit_code == 0
-    shown = run("connections", "--json", target).output
-    assert [json.loads(line)["client_address"] for line in shown.splitlines()] == [str(A)]
+    output("cut", path, *options, "-c", "1", "-o", target)
+    shown = objects("connections", "--json", target)
+    assert [line["client_address"] for line in shown] == [str(A)]
 
 
 def test_the_command(tmp_path):
-    path = str(next(path for path in SAMPLES if path.name == "transactions.pcap"))
-    target = tmp_path / "cut.pcapng"
-    done = CliRunner().invoke(cut, [path, "-Y", "api == ApiVersions", "-o", str(target)])
-    assert done.exit_code == 0, done.output
+    path, target = SAMPLES / "transactions.pcap", tmp_path / "cut.pcapng"
+    output("cut", path, "-Y", "api == ApiVersions", "-o", target)
     assert {row.api for row in rows_of(target)} == {"ApiVersions"}
-    copy = tmp_path / "copy.pcap"
-    shutil.copy(path, copy)
-    done = CliRunner().invoke(cut, [str(copy), "-o", str(copy)])
-    assert done.exit_code == 2
-    assert copy.read_bytes() == Path(path).read_bytes()
-    assert CliRunner().invoke(cut, [path]).exit_code == 2
+    copy = shutil.copy(path, tmp_path / "copy.pcap")
+    run("cut", copy, "-o", copy, codes=(2,))
+    assert copy.read_bytes() == path.read_bytes()
+    run("cut", path, codes=(2,))
 
 
 def test_marks_of_the_terminal_interface(tmp_path):
     path = tmp_path / "a.pcap"
-    shutil.copy(next(path for path in SAMPLES if path.name.startswith("rebalance")), path)
+    shutil.copy(capture_of("rebalance", SAMPLES), path)
     target = tmp_path / "cut.pcapng"
-    command = [str(path), "-Y", "marked", "-o", str(target)]
-    unmarked = CliRunner().invoke(cut, command)
-    assert unmarked.exit_code == 2
-    assert "nothing is marked" in unmarked.output
+    command = ["cut", path, "-Y", "marked", "-o", target]
+    assert "nothing is marked" in run(*command, codes=(2,)).output
     notes = {"schema": "notes/1", "exchanges": [{"id": "0" * 16, "number": 2, "marked": True}]}
     notes["exchanges"].append({"id": "1" * 16, "number": 3, "comment": "odd, that one"})
     (tmp_path / "a.pcap.kafkascope.json").write_text(json.dumps(notes))
-    assert CliRunner().invoke(cut, command).exit_code == 0
+    output(*command)
     (kept,) = rows_of(target)
     (wanted,) = (row for row in rows_of(path) if row.number == 2)
     assert (kept.time_ns, kept.api) == (wanted.time_ns, wanted.api)
-    assert CliRunner().invoke(cut, [str(path), "-Y", "finding", "-o", str(target)]).exit_code == 0
+    output("cut", path, "-Y", "finding", "-o", target)
     assert rows_of(target), "findings are asked for beside marks, too"
-    assert CliRunner().invoke(cut, [str(path), "-o", str(target)]).exit_code == 0
+    output("cut", path, "-o", target)
     assert b"odd, that one" in target.read_bytes()
-    assert CliRunner().invoke(cut, [str(path), "--anonymize", "-o", str(target)]).exit_code == 0
+    output("cut", path, "--anonymize", "-o", target)
     assert b"odd, that one" not in target.read_bytes()
     (tmp_path / "a.pcap.kafkascope.json").write_text("[")
-    assert CliRunner().invoke(cut, command).exit_code == 2
+    run(*command, codes=(2,))

@@ -12,42 +12,31 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from click.testing import CliRunner
 
-from kafkascope.analyzer.commands.cut import cut
 from kafkascope.analyzer.exchanges.offline import open_capture
 from kafkascope.analyzer.exchanges.rows import row_of
 from kafkascope.captures.formats.pcapng import SECRETS
 from kafkascope.captures.merge.inputs import open_inputs
 from kafkascope.captures.streams.streams import streams as events_of
-from tests.analyzer.transform.cuts import told
+from tests.analyzer.transform.cuts import messages_of, told
 from tests.captures.tls.writer import Talk
+from tests.kit import run as kit
 from tests.kit.captures import capture_file
-from tests.kit.samples import TLS
+from tests.kit.samples import TLS, capture_of
 from tests.kit.wire import beat, heartbeat, request, response
 from tests.matrix import each_nth
 
 NAMES = sorted(path.name.partition(".")[0] for path in TLS.glob("*.truth.json"))
 READABLE = [name for name in NAMES if not name.startswith("failed") and name != "tls13-https"]
 ALONE = (
-    "tls12-rsa-cbc",
-    "tls12-session-ids",
-    "tls12-tickets",
-    "tls12-renegotiation-cbc",
-    "tls13-early-data",
-    "tls13-midstream",
-    "tls13-psk",
+    *("tls12-rsa-cbc", "tls12-session-ids", "tls12-tickets", "tls12-renegotiation-cbc"),
+    *("tls13-early-data", "tls13-midstream", "tls13-psk"),
 )
 """With secrets that are found in other ways than by a line of the connection's own."""
 HARD = ("tls12-loss", "tls13-midstream")
 """tshark reads less of these."""
 BROKER = 9093
 PASSWORD = b"open sesame 17"
-
-
-def capture_of(name: str) -> Path:
-    (found,) = TLS.glob(f"{name}.pcap*")
-    return found
 
 
 def truth_of(name: str) -> dict[str, Any]:
@@ -60,9 +49,7 @@ def keys_of(name: str) -> Path:
 
 
 def run(*words: str | Path, code: int = 0) -> str:
-    result = CliRunner().invoke(cut, list(map(str, words)))
-    assert result.exit_code in ((code,) if code else (0, 4)), result.output
-    return result.output
+    return kit.run("cut", *words, codes=(code,) if code else (0, 4)).output
 
 
 Rows = list[tuple[int, bool, tuple[object, ...]]]
@@ -90,17 +77,11 @@ def secrets_in(path: Path) -> list[list[str]]:
     return [line.split() for line in lines]
 
 
-def randoms_of(path: Path) -> set[str]:
-    with open_capture([path]) as capture:
-        found = [each.connection for each in capture.exchanges()]
-        return {each.tls.random.hex() for each in found if each.tls is not None}
-
-
 @pytest.mark.parametrize("name", READABLE)
 def test_in_plain_the_exchanges_are_the_same(name: str, tmp_path: Path) -> None:
     target = tmp_path / "plain.pcapng"
-    said = run(capture_of(name), "--keylog", keys_of(name), "--decrypt", "-o", target)
-    before = rows_of(capture_of(name), keys_of(name))
+    said = run(capture_of(name, TLS), "--keylog", keys_of(name), "--decrypt", "-o", target)
+    before = rows_of(capture_of(name, TLS), keys_of(name))
     after = rows_of(target)
     whole = [row for row in before if row[1]]
     assert after
@@ -116,22 +97,18 @@ def test_in_plain_the_exchanges_are_the_same(name: str, tmp_path: Path) -> None:
 @pytest.mark.parametrize("name", READABLE)
 def test_with_its_secrets_a_capture_needs_no_key_log(name: str, tmp_path: Path) -> None:
     target = tmp_path / "sealed.pcapng"
-    said = run(capture_of(name), "--keylog", keys_of(name), "--secrets", "-o", target)
-    assert rows_of(target) == rows_of(capture_of(name), keys_of(name))
+    said = run(capture_of(name, TLS), "--keylog", keys_of(name), "--secrets", "-o", target)
+    assert rows_of(target) == rows_of(capture_of(name, TLS), keys_of(name))
     assert (
         f"everyone with access to {target} can read all of it, including passwords inside TLS"
         in said
     )
-    whole = capture_of(name).stat().st_size
+    whole = capture_of(name, TLS).stat().st_size
     assert len(gzip.compress(target.read_bytes())) < whole + 4096
-    assert {name for name, *_ in secrets_in(target)} <= {
-        "CLIENT_RANDOM",
-        "CLIENT_EARLY_TRAFFIC_SECRET",
-        "CLIENT_HANDSHAKE_TRAFFIC_SECRET",
-        "SERVER_HANDSHAKE_TRAFFIC_SECRET",
-        "CLIENT_TRAFFIC_SECRET_0",
-        "SERVER_TRAFFIC_SECRET_0",
-    }
+    kinds = ("EARLY_TRAFFIC_SECRET", "HANDSHAKE_TRAFFIC_SECRET", "TRAFFIC_SECRET_0")
+    labels = {f"{end}_{kind}" for end in ("CLIENT", "SERVER") for kind in kinds}
+    known = labels - {"SERVER_EARLY_TRAFFIC_SECRET"} | {"CLIENT_RANDOM"}
+    assert {name for name, *_ in secrets_in(target)} <= known
 
 
 @pytest.mark.parametrize("name", ALONE)
@@ -139,11 +116,11 @@ def test_a_connection_alone_has_the_secrets_that_it_needs_and_no_others(
     name: str, tmp_path: Path
 ) -> None:
     target = tmp_path / "one.pcapng"
-    whole = rows_of(capture_of(name), keys_of(name))
+    whole = rows_of(capture_of(name, TLS), keys_of(name))
     seen: set[tuple[str, ...]] = set()
     for number in sorted({number for number, decrypted, _ in whole if decrypted}):
         run(
-            *(capture_of(name), "--keylog", keys_of(name), "--secrets"),
+            *(capture_of(name, TLS), "--keylog", keys_of(name), "--secrets"),
             *("-Y", f"conn == {number}", "-o", target),
         )
         alone = rows_of(target)
@@ -173,7 +150,7 @@ def test_tshark_reads_both(name: str, tmp_path: Path) -> None:
     )
     for option in ("--decrypt", "--secrets"):
         target = tmp_path / f"{option[2:]}.pcapng"
-        said = run(capture_of(name), "--keylog", keys_of(name), option, "-o", target)
+        said = run(capture_of(name, TLS), "--keylog", keys_of(name), option, "-o", target)
         ports = said.partition("for Wireshark: ")[2].splitlines()[0].split()
         assert kafka_frames(target, ports) == frames
 
@@ -187,17 +164,16 @@ def kafka_frames(path: Path, options: list[str]) -> int:
 
 def test_a_tls_connection_that_is_decrypted_wants_a_word(tmp_path: Path) -> None:
     target = tmp_path / "cut.pcapng"
-    for words in ((keys_of("tls13-psk"), capture_of("tls13-psk")), ("", capture_of("tls13-dsb"))):
-        log = ["--keylog", words[0]] if words[0] else []
-        said = run(words[1], *log, "-o", target, code=2)
+    for name, log in (("tls13-psk", ["--keylog", keys_of("tls13-psk")]), ("tls13-dsb", [])):
+        said = run(capture_of(name, TLS), *log, "-o", target, code=2)
         assert "--decrypt to write plaintext" in said
         assert "--secrets to write the encrypted packets" in said
         assert not target.exists()
-    run(capture_of("tls13-dsb"), "-Y", "conn == 99", "-o", target)
+    run(capture_of("tls13-dsb", TLS), "-Y", "conn == 99", "-o", target)
 
 
 def test_words_that_do_not_go_together(tmp_path: Path) -> None:
-    path, target = capture_of("tls13-dsb"), tmp_path / "cut.pcapng"
+    path, target = capture_of("tls13-dsb", TLS), tmp_path / "cut.pcapng"
     for word in ("--decrypt", "--anonymize", "--mss=500"):
         said = run(path, "--secrets", word, "-o", target, code=2)
         assert "--secrets" in said
@@ -255,13 +231,7 @@ def test_in_plain_it_is_what_a_cut_of_plain_traffic_is(suite: int, tmp_path: Pat
 
 
 def payloads(path: Path) -> list[bytes]:
-    with open_capture([path]) as capture:
-        return [
-            message.frame.payload
-            for each in capture.exchanges()
-            for message in (each.request, each.response)
-            if message is not None
-        ]
+    return [message.frame.payload for message in messages_of(path)]
 
 
 def test_only_part_of_a_connection_was_chosen(tmp_path: Path) -> None:
@@ -309,7 +279,7 @@ def test_a_pipe_is_read_again_from_where_it_is_kept(tmp_path: Path) -> None:
 
 
 def test_what_holds_secrets_is_for_its_owner_only(tmp_path: Path) -> None:
-    path = capture_of("tls13-dsb")
+    path = capture_of("tls13-dsb", TLS)
     target = tmp_path / "cut.pcapng"
     target.touch(0o644)
     target.chmod(0o644)
@@ -320,7 +290,7 @@ def test_what_holds_secrets_is_for_its_owner_only(tmp_path: Path) -> None:
 
 def test_secrets_stand_before_the_packets(tmp_path: Path) -> None:
     target = tmp_path / "cut.pcapng"
-    run(capture_of("tls13-dsb"), "--secrets", "-o", target)
+    run(capture_of("tls13-dsb", TLS), "--secrets", "-o", target)
     data, kinds, at = target.read_bytes(), [], 0
     while at < len(data):
         kinds.append(int.from_bytes(data[at : at + 4], "little"))

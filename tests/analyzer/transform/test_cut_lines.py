@@ -2,21 +2,16 @@
 
 from __future__ import annotations
 
-import json
 import re
 from pathlib import Path
 from typing import Any
 
 import pytest
-from click.testing import CliRunner
 
-from kafkascope.analyzer.commands.check import check
-from kafkascope.analyzer.commands.clients import clients
-from kafkascope.analyzer.commands.cut import cut
-from kafkascope.analyzer.commands.ls import ls
 from kafkascope.dissectors.registry import example, layout_of
 from tests.analyzer.requestlog.kafka_json import line
 from tests.analyzer.requestlog.samples import sample_files
+from tests.kit import run as kit
 from tests.kit.samples import SAMPLES
 
 NEW, TEXT, OLD = "k440-debug", "k272-text", "k010-trace"
@@ -25,15 +20,11 @@ PUBLIC = {"__consumer_offsets", "__share_group_state", "__transaction_state", "_
 
 
 def run(*words: str | Path, code: int = 0) -> str:
-    result = CliRunner().invoke(cut, list(map(str, words)))
-    assert result.exit_code == code, result.output
-    return result.output
+    return kit.run("cut", *words, codes=(code,)).output
 
 
-def listed(command: Any, path: Path, *words: str) -> list[dict[str, Any]]:
-    given = ["--json", "--time-zone", "UTC", *words, str(path)]
-    result = CliRunner().invoke(command, given)
-    return [json.loads(text) for text in result.stdout.splitlines()]
+def listed(command: str, path: Path, *words: str) -> list[dict[str, Any]]:
+    return kit.objects(command, "--json", "--time-zone", "UTC", *words, path, codes=range(9))
 
 
 def log(folder: Path, name: str) -> Path:
@@ -45,7 +36,7 @@ def log(folder: Path, name: str) -> Path:
 def rows(path: Path, *words: str) -> list[dict[str, Any]]:
     return [
         {name: value for name, value in row.items() if name not in NUMBERED}
-        for row in listed(ls, path, *words)
+        for row in listed("ls", path, *words)
     ]
 
 
@@ -91,10 +82,10 @@ def test_an_anonymized_log_has_other_names_and_the_same_findings(name: str, tmp_
     for each in names - PUBLIC:
         if not each.isdigit():
             assert not re.search(rf"(?<![\w.-]){re.escape(each)}(?![\w.-])", text), each
-    found = [[(f["name"], f["count"]) for f in listed(check, each)] for each in (path, out)]
+    found = [[(f["name"], f["count"]) for f in listed("check", each)] for each in (path, out)]
     assert found[0] == found[1]
     verdicts = [
-        [row["verdict"] for row in listed(clients, each, "--for", "4.0")] for each in (path, out)
+        [row["verdict"] for row in listed("clients", each, "--for", "4.0")] for each in (path, out)
     ]
     assert sorted(map(str, verdicts[0])) == sorted(map(str, verdicts[1]))
 

@@ -3,25 +3,24 @@ as the capture."""
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from pathlib import Path
+from typing import Any
 
 import pytest
-from click.testing import CliRunner
 
-from kafkascope.analyzer.commands.cluster import cluster
-from kafkascope.analyzer.commands.cut import cut
 from kafkascope.analyzer.exchanges.offline import open_capture
 from kafkascope.analyzer.exchanges.rows import row_of
 from kafkascope.analyzer.findings import Finding, Findings
 from kafkascope.analyzer.statistics.connections import Connections
 from kafkascope.analyzer.statistics.exchange_batch import ExchangeBatch
+from kafkascope.analyzer.topics import TopicNames
 from kafkascope.analyzer.transform.cut import Cutting
 from kafkascope.analyzer.transform.limits import LIMITS
 from kafkascope.captures.formats.write import PcapngWriter
 from kafkascope.captures.inputs.spool import Spool
 from kafkascope.captures.model import Connection, Endpoint, Opened, Resolved
+from tests.kit import run as kit
 from tests.kit.captures import capture_file
 from tests.kit.samples import ROOT, rows_of
 from tests.kit.wire import BROKER, beat, heartbeat, metadata, request, response
@@ -44,31 +43,28 @@ UNREACHED = "reports-ui"
 
 
 def run(*words: str | Path) -> str:
-    result = CliRunner().invoke(cut, list(map(str, words)))
-    assert result.exit_code in (0, 4), result.output
-    return result.output
+    return kit.run("cut", *words, codes=(0, 4)).output
+
+
+def counted(path: Path, statistic: Any) -> tuple[Any, TopicNames]:
+    with open_capture([path]) as capture:
+        capture.watch, names = statistic.saw, capture.context.names
+        for exchange in capture.exchanges():
+            statistic.add(ExchangeBatch.of(row_of(exchange, names), exchange))
+    return statistic, names
 
 
 def told(path: Path) -> list[Finding]:
-    findings = Findings()
-    with open_capture([path]) as capture:
-        capture.watch = findings.saw
-        for exchange in capture.exchanges():
-            findings.add(ExchangeBatch.of(row_of(exchange, capture.context.names), exchange))
-        return findings.reported(capture.context.names)
+    findings, names = counted(path, Findings())
+    return findings.reported(names)
 
 
 def names(found: list[Finding], *severities: str) -> Counter[str]:
     return Counter(each.name for each in found if not severities or each.severity in severities)
 
 
-def connections(path: Path) -> list[dict[str, object]]:
-    counted = Connections()
-    with open_capture([path]) as capture:
-        capture.watch = counted.saw
-        for exchange in capture.exchanges():
-            counted.add(ExchangeBatch.of(row_of(exchange, capture.context.names), exchange))
-        return counted.rows()
+def connections(path: Path) -> list[dict[str, Any]]:
+    return counted(path, Connections())[0].rows()
 
 
 @pytest.mark.parametrize("path", each_nth(ALL, 12), ids=lambda path: path.name)
@@ -253,17 +249,15 @@ def test_what_host_names_stand_for_is_kept(tmp_path, anonymous):
     """A client that reached a broker was told of as one that never connected there."""
     asked = [{"topic_id": bytes(16), "name": "orders"}]
     answer = metadata((1, "Kafka-1.Prod.", BROKER.port), (2, "kafka-2.prod", BROKER.port))
-    path = capture_file(
-        tmp_path / "a.pcapng",
-        [
-            frame
-            for number in range(4)
-            for frame in (
-                ("client", request("Metadata", 12, number, topics=asked)),
-                ("broker", response("Metadata", 12, number, **answer)),
-            )
-        ],
-    )
+    frames = [
+        frame
+        for number in range(4)
+        for frame in (
+            ("client", request("Metadata", 12, number, topics=asked)),
+            ("broker", response("Metadata", 12, number, **answer)),
+        )
+    ]
+    path = capture_file(tmp_path / "a.pcapng", frames)
     names = [
         Resolved("kafka-1.prod", (BROKER.host, "10.9.9.9"), "dns"),
         Resolved("kafka-2.prod", ("2001:db8::2",), "dns"),
@@ -276,8 +270,7 @@ def test_what_host_names_stand_for_is_kept(tmp_path, anonymous):
     run(path, "-o", target, *["--anonymize"] * anonymous)
 
     def reached(path: Path) -> list[tuple[object, object]]:
-        result = CliRunner().invoke(cluster, [str(path), "--only", "nodes", "--json"])
-        lines = [json.loads(line) for line in result.stdout.splitlines()]
+        lines = kit.objects("cluster", path, "--only", "nodes", "--json")
         return [(line["node"], line["contacted"]) for line in lines]
 
     assert reached(target) == reached(path) == [(1, "yes"), (2, "no")]

@@ -13,34 +13,26 @@ from kafkascope.dissectors.codec.walk import changed, leaves
 from kafkascope.dissectors.records.records import Record
 from kafkascope.dissectors.records.writer import encode_batch
 from kafkascope.dissectors.registry import APIS, example, layout_of
+from tests.kit.wire import full_body
 from tests.matrix import each_nth
 from tests.strategies import bodies
 
+LAYOUT = layout_of("MetadataResponse", 12)
 
-def metadata(version: int = 12) -> dict:
-    body = example("MetadataResponse", version)
-    layout = layout_of("MetadataResponse", version)
-    topic = next(s for s in layout.body.slots if s.name == "topics").wire.element
-    partition = next(s for s in topic.slots if s.name == "partitions").wire.element
-    for name in ("orders", "payments"):
-        one = {s.name: copy.deepcopy(s.default) for s in (*topic.slots, *topic.tags)}
-        one["name"] = name
-        for index in range(2):
-            part = {s.name: copy.deepcopy(s.default) for s in (*partition.slots, *partition.tags)}
-            part |= {"partition_index": index, "leader_id": 1}
-            one["partitions"].append(part)
-        body["topics"].append(one)
-    return body
+
+def metadata() -> dict:
+    partitions = [{"partition_index": index, "leader_id": 1} for index in range(2)]
+    topics = [{"name": name, "partitions": partitions} for name in ("orders", "payments")]
+    return copy.deepcopy(full_body("MetadataResponse", 12, {"topics": topics}))
 
 
 def test_elements_are_matched_by_what_they_are_called():
-    layout = layout_of("MetadataResponse", 12)
     left, right = metadata(), metadata()
     right["topics"].reverse()
     right["topics"][0]["partitions"].reverse()
-    assert differences(layout, left, layout, right, strict=True) == []
+    assert differences(LAYOUT, left, LAYOUT, right, strict=True) == []
     right["topics"][1]["partitions"][1]["leader_id"] = 3
-    (found,) = differences(layout, left, layout, right)
+    (found,) = differences(LAYOUT, left, LAYOUT, right)
     assert found.path.startswith("topics[orders].partitions[1].leader_id")
     assert (found.kind, found.left, found.right) == ("changed", 1, 3)
     assert found.left_place == ("topics", 0, "partitions", 1, "leader_id")
@@ -48,19 +40,17 @@ def test_elements_are_matched_by_what_they_are_called():
 
 
 def test_what_one_side_lacks():
-    layout = layout_of("MetadataResponse", 12)
     left, right = metadata(), metadata()
     del left["topics"][0]
-    (found,) = differences(layout, left, layout, right)
+    (found,) = differences(LAYOUT, left, LAYOUT, right)
     assert (found.path, found.kind, found.left) == ("topics[orders]", "right only", None)
 
 
 def test_volatile_values_count_with_strict_only():
-    layout = layout_of("MetadataResponse", 12)
     left, right = metadata(), metadata()
     right["throttle_time_ms"] = 7
-    assert differences(layout, left, layout, right) == []
-    (found,) = differences(layout, left, layout, right, strict=True)
+    assert differences(LAYOUT, left, LAYOUT, right) == []
+    (found,) = differences(LAYOUT, left, LAYOUT, right, strict=True)
     assert found.path == "throttle_time_ms"
 
 

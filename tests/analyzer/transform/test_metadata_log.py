@@ -5,7 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from click.testing import CliRunner
 
 from kafkascope.analyzer.exchanges.offline import open_capture
 from kafkascope.analyzer.exchanges.records import RecordField, shareable
@@ -15,9 +14,10 @@ from kafkascope.analyzer.transform.secrets import masked_response
 from kafkascope.dissectors.records.records import Record, batches, crc_ok, open_batch
 from kafkascope.dissectors.records.writer import encode_batch
 from kafkascope.dissectors.registry import decode_response
-from kafkascope.tui.cli import main
 from tests.analyzer.metadata_logs import CONFIGS, SECRETS, answer, framed, log, snapshot
+from tests.analyzer.transform.cuts import messages_of
 from tests.analyzer.unique_words import unpadded
+from tests.kit import run
 from tests.kit.captures import capture_file
 from tests.kit.wire import request
 
@@ -38,11 +38,8 @@ def test_a_cut_has_none_of_its_secrets(tmp_path: Path, api: str, codec: int) -> 
     answered = answer(int(version), data) if name == "Fetch" else snapshot(data)
     turns = [("client", request(name, int(version), 1)), ("broker", answered)]
     path, out = capture_file(tmp_path / "in.pcapng", turns), tmp_path / "out.pcapng"
-    done = CliRunner().invoke(main, ["cut", str(path), "-o", str(out)])
-    assert done.exit_code == 0, done.output
-    with open_capture([out]) as capture:
-        (exchange,) = capture.exchanges()
-    body = exchange.response.decoded.body  # type: ignore[union-attr]
+    run.output("cut", path, "-o", out)
+    body = messages_of(out)[1].decoded.body
     topic = body["responses" if name == "Fetch" else "topics"][0]
     (partition,) = topic["partitions"]
     written = partition["records" if name == "Fetch" else "unaligned_records"]
@@ -81,7 +78,6 @@ def test_no_fixture_has_its_secrets_at_any_level(codec: int) -> None:
     payload = answer(12, log(codec))[4:]
     for level in LEVELS:
         made = Redaction(level).response(payload, 1, 12)
-        assert made is not None
         (topic,) = decode_response(made, 1, 12).body["responses"]
         records = records_in(topic["partitions"][0]["records"])
         assert not [each for each in records for secret in SECRETS if secret in (each.value or b"")]
@@ -105,20 +101,18 @@ def test_a_diff_a_filter_and_json_have_none(tmp_path: Path) -> None:
     two = capture_of(tmp_path / "two.pcapng", data)
     found = "response.responses.partitions.records"
     for words in (
-        ("diff", str(one), str(two), "--json"),
-        ("diff", str(one), str(two)),
-        ("show", str(one), "1", "--hex"),
-        ("show", str(one), "1", "--json"),
-        ("ls", str(one), "--json", "--columns", f"number,{found}"),
-        ("records", str(one), "--json"),
+        ("diff", one, two, "--json"),
+        ("diff", one, two),
+        ("show", one, "1", "--hex"),
+        ("show", one, "1", "--json"),
+        ("ls", one, "--json", "--columns", f"number,{found}"),
+        ("records", one, "--json"),
     ):
-        done = CliRunner().invoke(main, list(words))
-        assert done.exit_code in (0, 1), done.output
-        texts = (done.output.encode(), *unpadded(done.output.encode()))
+        said = run.run(*words, codes=(0, 1)).output.encode()
+        texts = (said, *unpadded(said))
         assert not [text for text in texts for secret in SECRETS if secret in text], words
     with open_capture([one]) as capture:
         (exchange,) = capture.exchanges()
     (shown,) = body_values(exchange, ("response", "responses", "partitions", "records"))
-    assert isinstance(shown, bytes)
     assert not [secret for secret in SECRETS if secret in shown]
     assert len(shown) == len(log(0))

@@ -11,21 +11,13 @@ import pytest
 from kafkascope.schemas.avro.codec import AvroCodec
 from kafkascope.schemas.avro.codec import compile as compile_avro
 from kafkascope.schemas.avro.text import fingerprint
-from kafkascope.schemas.model import Moment, PayloadError, Piece
+from kafkascope.schemas.model import Moment, Piece
+from tests.kit.schemas import nothing, record, refused
 from tests.schemas.avro.schemas import based, compiled
-
-COMPILE = compile_avro
-"""It is one, says mypy."""
 
 
 def logical(name: str, kind: str, /, **more: Any) -> dict[str, Any]:
     return {"type": kind, "logicalType": name, **more}
-
-
-def refused(call: Any, *args: Any) -> PayloadError:
-    with pytest.raises(PayloadError) as caught:
-        call(*args)
-    return caught.value
 
 
 TIMES = logical("timestamp-millis", "long")
@@ -79,7 +71,7 @@ FIELDS = '[{"name": "street", "type": "string"}]'
 @pytest.mark.parametrize("name", ["p.Address", "Address"])
 @pytest.mark.parametrize("key", ["p.Address", "as-somebody-called-it"])
 def test_references_by_any_name(name: str, key: str) -> None:
-    codec = compile_avro(PERSON % name, {key: ADDRESS % FIELDS}, lambda _: None).codec()
+    codec = compile_avro(PERSON % name, {key: ADDRESS % FIELDS}, nothing).codec()
     assert codec.type_name == "p.Person"
     value = {"home": {"street": "a"}, "other": [{"street": "b"}]}
     assert codec.decode(b"\2a\2\2b\0") == value
@@ -104,7 +96,7 @@ def test_references_through_others_and_looked_up() -> None:
     assert asked == ["p.Address", "q.Zip"]
     one = {"p.Address": texts["p.Address"]}
     assert compile_avro(PERSON % "Address", one, texts.get).codec().decode(b"ab\0\0") == value
-    error = refused(compile_avro, PERSON % "Address", one, lambda _: None)
+    error = refused(compile_avro, PERSON % "Address", one, nothing)
     assert (error.reason, error.text) == ("bad-schema", "undefined type q.Zip")
 
 
@@ -117,7 +109,7 @@ def test_a_name_is_that_of_its_own_text_first() -> None:
         '{"type": "record", "name": "x.R", "fields": [{"name": "e", "type":'
         ' {"type": "enum", "name": "x.E", "symbols": ["OTHER"]}}, {"name": "f", "type": "E"}]}'
     )
-    codec = compile_avro(own, {"x.R": other}, lambda _: None).codec()
+    codec = compile_avro(own, {"x.R": other}, nothing).codec()
     assert codec.decode(b"\2\2\0\0") == ["OWN"]
     assert codec.decode(b"\4\0\0") == {"e": "OTHER", "f": "OTHER"}
 
@@ -210,16 +202,13 @@ def test_what_a_user_types(schema: Any, typed: Any, value: Any) -> None:
     assert type(found) in (type(value), Moment) or isinstance(found, str)
 
 
-RECORD = {
-    "type": "record",
-    "name": "R",
-    "fields": [
-        {"name": "a", "type": {"type": "array", "items": ["null", "int"]}},
-        {"name": "e", "type": {"type": "enum", "name": "E", "symbols": ["A"]}},
-        {"name": "f", "type": {"type": "fixed", "name": "F", "size": 2}},
-        {"name": "d", "type": logical("decimal", "fixed", name="D", size=1, precision=2)},
-    ],
-}
+RECORD = record(
+    "R",
+    a={"type": "array", "items": ["null", "int"]},
+    e={"type": "enum", "name": "E", "symbols": ["A"]},
+    f={"type": "fixed", "name": "F", "size": 2},
+    d=logical("decimal", "fixed", name="D", size=1, precision=2),
+)
 GOOD = {"a": [1], "e": "A", "f": based(b"ab"), "d": "1"}
 
 
@@ -278,18 +267,12 @@ def test_times_that_are_none(text: str, why: str) -> None:
 
 
 def test_the_pieces_of_a_record() -> None:
-    codec = compiled(
-        {
-            "type": "record",
-            "name": "shop.R",
-            "fields": [
-                {"name": "id", "type": "string"},
-                {"name": "note", "type": ["null", "string"]},
-                {"name": "map", "type": ["null", {"type": "map", "values": ["int", TIMES]}]},
-                {"name": "none", "type": {"type": "array", "items": "int"}},
-            ],
-        }
-    ).codec()
+    numbers = {"type": "map", "values": ["int", TIMES]}
+    none = {"type": "array", "items": "int"}
+    schema = record(
+        "shop.R", id="string", note=["null", "string"], map=["null", numbers], none=none
+    )
+    codec = compiled(schema).codec()
     piece = codec.explain(b"\2x\2\4ab\2\2\4de\2\0\0\0")
     assert piece == Piece(
         "", "shop.R", None, 0, 15,
@@ -356,7 +339,7 @@ SAMPLES: dict[str, Any] = json.loads((Path(__file__).parent / "confluent.json").
 TEXTS = {number: json.dumps(schema) for number, schema in SAMPLES["schemas"].items()}
 # Person refers to Address, which is schema 5.
 SCHEMAS: dict[str, AvroCodec] = {
-    number: compile_avro(text, {"people.Address": TEXTS["5"]}, lambda _: None)
+    number: compile_avro(text, {"people.Address": TEXTS["5"]}, nothing)
     for number, text in TEXTS.items()
 }
 

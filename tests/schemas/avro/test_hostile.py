@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 import tracemalloc
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 import orjson
@@ -14,7 +14,7 @@ from kafkascope.schemas.avro.changes import breaking_changes
 from kafkascope.schemas.avro.codec import compile as compile_avro
 from kafkascope.schemas.avro.text import canonical, fingerprint
 from kafkascope.schemas.limits import LIMITS
-from kafkascope.schemas.model import PayloadError
+from tests.kit.schemas import nothing, record, refused, tried
 from tests.schemas.avro.schemas import compiled
 
 HUGE = b"\xfe\xff\xff\xff\xff\xff\xff\xff\x7f"
@@ -25,14 +25,10 @@ DEEPER = f"nested deeper than {LIMITS.nesting} levels"
 LEAST = b"\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01"
 """-2^63."""
 NULLS = {"type": "array", "items": "null"}
-EMPTY = {"type": "record", "name": "Empty", "fields": []}
+EMPTY = record("Empty")
 ENUM = {"type": "enum", "name": "E", "symbols": ["A", "B"]}
-TREE = {"type": "record", "name": "T", "fields": [{"name": "next", "type": ["null", "T"]}]}
-LISTS = {
-    "type": "record",
-    "name": "L",
-    "fields": [{"name": "l", "type": {"type": "array", "items": "L"}}],
-}
+TREE = record("T", next=["null", "T"])
+LISTS = record("L", l={"type": "array", "items": "L"})
 MAP = {"type": "map", "values": "null"}
 
 
@@ -42,20 +38,6 @@ def _little_time_and_memory() -> Iterator[None]:
     begin = time.process_time()
     yield
     assert time.process_time() - begin < 20
-
-
-def tried(call: Callable[..., Any], *args: Any) -> tuple[Any, PayloadError | None]:
-    """What a call returns, or the error of ours that it raises."""
-    try:
-        return call(*args), None
-    except PayloadError as error:
-        return None, error
-
-
-def refused(call: Callable[..., Any], *args: Any) -> PayloadError:
-    with pytest.raises(PayloadError) as caught:
-        call(*args)
-    return caught.value
 
 
 @pytest.mark.parametrize(
@@ -112,10 +94,8 @@ def test_payloads_are_refused_where_they_break(
 
 
 def test_paths_lead_to_what_broke() -> None:
-    item = {"type": "record", "name": "I", "fields": [{"name": "e", "type": ENUM}]}
-    field = {"name": "items", "type": {"type": "array", "items": item}}
-    prices = {"name": "prices", "type": {"type": "map", "values": "boolean"}}
-    codec = compiled({"type": "record", "name": "R", "fields": [field, prices]}).codec()
+    items = {"type": "array", "items": record("I", e=ENUM)}
+    codec = compiled(record("R", items=items, prices=MAP | {"values": "boolean"})).codec()
     assert refused(codec.decode, b"\4\0\6\0").path == "items[1].e"
     assert refused(codec.decode, b"\0\2\4ab\7\0").path == "prices.ab"
 
@@ -139,9 +119,7 @@ def test_a_map_of_equal_keys_has_one() -> None:
 
 
 def test_a_wide_payload_takes_linear_time() -> None:
-    codec = compiled(
-        LISTS | {"name": "W"} | {"fields": [{"name": "l", "type": {"type": "array", "items": "W"}}]}
-    ).codec()
+    codec = compiled(LISTS).codec()
     assert len(codec.decode(b"\x80\x89\x7a" + b"\0" * 1_000_001)["l"]) == 1_000_000
 
 
@@ -149,10 +127,8 @@ def laughs(levels: int, leaf: Any) -> Any:
     """Records of two records each."""
     schema = leaf
     for level in range(levels):
-        name = f"R{level}"
-        first = {"name": "a", "type": schema}
         again = schema["name"] if isinstance(schema, dict) else schema
-        schema = {"type": "record", "name": name, "fields": [first, {"name": "b", "type": again}]}
+        schema = record(f"R{level}", a=schema, b=again)
     return schema
 
 
@@ -166,23 +142,7 @@ def test_a_schema_of_many_values_in_no_bytes_is_refused() -> None:
     assert "values without bytes" in refused(codec.decode, many).text
 
 
-@pytest.mark.parametrize(
-    "schema",
-    [
-        {"type": "record", "name": "R", "fields": [{"name": "a", "type": "R"}]},
-        {
-            "type": "record",
-            "name": "R",
-            "fields": [
-                {"name": "x", "type": "int"},
-                {
-                    "name": "a",
-                    "type": {"type": "record", "name": "S", "fields": [{"name": "b", "type": "R"}]},
-                },
-            ],
-        },
-    ],
-)
+@pytest.mark.parametrize("schema", [record("R", a="R"), record("R", x="int", a=record("S", b="R"))])
 def test_records_inside_themselves_are_refused(schema: Any) -> None:
     assert "contains itself without end" in refused(compiled, schema).text
 
@@ -228,15 +188,13 @@ def test_records_inside_themselves_are_refused(schema: Any) -> None:
     ids=range(34),
 )
 def test_bad_schemas(text: str) -> None:
-    assert refused(compile_avro, text, {}, lambda _: None).reason == "bad-schema"
+    assert refused(compile_avro, text, {}, nothing).reason == "bad-schema"
 
 
 def test_schemas_have_a_size() -> None:
     long = '{"type": "string", "doc": "' + "x" * LIMITS.schema_chars + '"}'
-    assert (
-        f"more than {LIMITS.schema_chars:,}" in refused(compile_avro, long, {}, lambda _: None).text
-    )
-    assert compile_avro(long.replace("xx", ""), {}, lambda _: None).codec().decode(b"\0") == ""
+    assert f"more than {LIMITS.schema_chars:,}" in refused(compile_avro, long, {}, nothing).text
+    assert compile_avro(long.replace("xx", ""), {}, nothing).codec().decode(b"\0") == ""
     half = '{"type": "record", "name": "%s", "doc": "' + "x" * 4_000_000 + '", "fields": []}'
     texts = {name: half % name for name in "ABC"}
     assert (
@@ -246,14 +204,8 @@ def test_schemas_have_a_size() -> None:
 
 
 def records(count: int) -> list[dict[str, Any]]:
-    return [
-        {
-            "type": "record",
-            "name": f"R{at}",
-            "fields": [{"name": f"f{number}", "type": ["null", "int"]} for number in range(3)],
-        }
-        for at in range(count)
-    ]
+    fields = {f"f{number}": ["null", "int"] for number in range(3)}
+    return [record(f"R{at}", **fields) for at in range(count)]
 
 
 def test_ten_thousand_types() -> None:
@@ -271,9 +223,10 @@ def test_ten_thousand_types() -> None:
 
 
 def test_ten_thousand_fields() -> None:
-    fields = [{"name": f"f{at}", "type": ["null", "string"]} for at in range(10_001)]
-    assert "10,000 fields" in refused(compiled, {**EMPTY, "fields": fields}).text
-    codec = compiled({**EMPTY, "fields": fields[1:]}).codec()
+    fields = {f"f{at}": ["null", "string"] for at in range(10_001)}
+    assert "10,000 fields" in refused(compiled, record("R", **fields)).text
+    del fields["f0"]
+    codec = compiled(record("R", **fields)).codec()
     assert set(codec.decode(b"\0" * 10_000).values()) == {None}
 
 
@@ -281,8 +234,7 @@ def test_a_chain_of_ten_thousand_schemas() -> None:
     def text(name: str) -> str | None:
         at = int(name[1:])
         inner = "int" if at == 9_000 else f"R{at + 1}"
-        field = {"name": "f", "type": ["null", inner]}
-        return orjson.dumps({"type": "record", "name": name, "fields": [field]}).decode()
+        return orjson.dumps(record(name, f=["null", inner])).decode()
 
     codec = compile_avro('"R0"', {}, text).codec()
     assert codec.decode(b"\2\2\0") == {"f": {"f": {"f": None}}}
@@ -291,8 +243,7 @@ def test_a_chain_of_ten_thousand_schemas() -> None:
 
 def test_schemas_without_end_end() -> None:
     def text(name: str) -> str | None:
-        field = {"name": "f", "type": ["null", f"R{int(name[1:]) + 1}"]}
-        return orjson.dumps({"type": "record", "name": name, "fields": [field]}).decode()
+        return orjson.dumps(record(name, f=["null", f"R{int(name[1:]) + 1}"])).decode()
 
     assert "too many types" in refused(compile_avro, '"R0"', {}, text).text
 
@@ -300,13 +251,7 @@ def test_schemas_without_end_end() -> None:
 def test_branches_that_differ_deep_inside_are_found_in_time() -> None:
     """Two records alike but for their last field: each level would double the tries."""
     both = ["null", "A", "B"]
-    next_ = {"name": "next", "type": both}
-    fields = [[next_, {"name": "x", "type": kind}] for kind in ("int", "string")]
-    types = [
-        {"type": "record", "name": name, "fields": each}
-        for name, each in zip("AB", fields, strict=True)
-    ]
-    codec = compiled(types).codec()
+    codec = compiled([record("A", next=both, x="int"), record("B", next=both, x="string")]).codec()
     value: Any = None
     for _ in range(LIMITS.nesting):
         value = {"next": value, "x": "s"}

@@ -3,32 +3,23 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Callable
 from datetime import date, datetime, time
 from decimal import Decimal
 from typing import Any
 from uuid import UUID
 
 import orjson
-import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from kafkascope.schemas.avro.codec import compile as compile_avro
 from kafkascope.schemas.avro.text import canonical, defined_names, fingerprint
 from kafkascope.schemas.avro.walk import BLOCK, MARKS, UNREAD
-from kafkascope.schemas.model import Exact, Moment, PayloadError, Piece
+from kafkascope.schemas.model import Exact, Moment, Piece
+from tests.kit.schemas import nothing, record, refused, tried
 from tests.schemas.avro.schemas import based, cases, compiled, named, schemas
 
 LAW = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
-
-
-def tried(call: Callable[..., Any], *args: Any) -> tuple[Any, PayloadError | None]:
-    """What a call returns, or the error of ours that it raises."""
-    try:
-        return call(*args), None
-    except PayloadError as error:
-        return None, error
 
 
 def leaves(piece: Piece) -> list[Piece]:
@@ -85,16 +76,14 @@ def test_every_proper_prefix_is_refused(case: tuple[Any, Any]) -> None:
     codec = compiled(schema).codec("avro")
     data = codec.encode(value)
     for end in range(len(data)):
-        with pytest.raises(PayloadError) as caught:
-            codec.decode(data[:end])
-        assert caught.value.reason == "does-not-fit"
-        assert 0 <= caught.value.offset <= end
+        error = refused(codec.decode, data[:end])
+        assert error.reason == "does-not-fit"
+        assert 0 <= error.offset <= end
         piece = codec.explain(data[:end])
         assert_tiles(piece, end)
         assert leaves(piece)[-1].type == UNREAD
-    with pytest.raises(PayloadError) as caught:
-        codec.decode(data + b"\0")
-    assert (caught.value.reason, caught.value.offset) == ("surplus", len(data))
+    error = refused(codec.decode, data + b"\0")
+    assert (error.reason, error.offset) == ("surplus", len(data))
     assert_tiles(codec.explain(data + b"\0"), len(data) + 1)
 
 
@@ -151,7 +140,7 @@ def test_mutated_schemas_are_schemas_or_bad(data: Any) -> None:
             st.binary(max_size=2) | st.sampled_from([b"null", b"[]", b"{}", b"-1", b'"a.b0.T3"'])
         )
         text[at : at + data.draw(st.integers(0, 8))] = piece
-    schema, bad = tried(compile_avro, text.decode(errors="surrogateescape"), {}, lambda _: None)
+    schema, bad = tried(compile_avro, text.decode(errors="surrogateescape"), {}, nothing)
     if bad is not None:
         assert bad.reason == "bad-schema"
         return
@@ -190,13 +179,9 @@ def plain(value: Any) -> Any:
             if isinstance(value, datetime):
                 text = value.replace(tzinfo=None).isoformat(timespec="microseconds")
                 return text + ("Z" if value.tzinfo else "")
-            return (
-                value.isoformat("microseconds")
-                if isinstance(value, time)
-                else format(value, "f")
-                if isinstance(value, Decimal)
-                else str(value)
-            )
+            if isinstance(value, time):
+                return value.isoformat("microseconds")
+            return format(value, "f") if isinstance(value, Decimal) else str(value)
         case float() if value - value != 0:
             return "NaN" if value != value else "Infinity" if value > 0 else "-Infinity"
         case _:
@@ -255,19 +240,13 @@ def test_fastavro_reads_what_we_write_and_we_what_it_writes(case: tuple[Any, Any
 
 
 def test_values_say_what_they_are() -> None:
-    fields = {"a": "timestamp-micros", "b": "decimal", "c": "uuid"}
-    kinds = {"a": "long", "b": "bytes", "c": "string"}
-    schema = {
-        "type": "record",
-        "name": "R",
-        "fields": [
-            {
-                "name": name,
-                "type": {"type": kinds[name], "logicalType": logical, "precision": 4, "scale": 2},
-            }
-            for name, logical in fields.items()
-        ],
-    }
+    logical = {"precision": 4, "scale": 2}
+    schema = record(
+        "R",
+        a={"type": "long", "logicalType": "timestamp-micros"},
+        b=logical | {"type": "bytes", "logicalType": "decimal"},
+        c={"type": "string", "logicalType": "uuid"},
+    )
     codec = compiled(schema).codec("avro")
     value = {"a": "2026-03-01T12:00:00.123456Z", "b": "-0.05", "c": "no uuid, but text"}
     found = codec.decode(codec.encode(value))
