@@ -5,19 +5,14 @@ from __future__ import annotations
 import pytest
 from hypothesis import Phase, assume, given, settings
 
-from kafkascope.dissectors import registry
+from kafkascope.dissectors import errors, registry
 from kafkascope.dissectors.codec import structs
 from kafkascope.dissectors.codec.reader import reader
 from kafkascope.dissectors.codec.writer import writer
-from kafkascope.dissectors.errors import (
-    DissectError,
-    Malformed,
-    Truncated,
-    UnknownApi,
-    UnknownVersion,
-)
+from kafkascope.dissectors.errors import DissectError, Malformed, Truncated
 from kafkascope.dissectors.layout import resolve
 from kafkascope.dissectors.limits import LIMITS
+from tests.kit.wire import full_body
 from tests.matrix import mostly_slow
 from tests.strategies import bodies
 
@@ -69,30 +64,18 @@ def test_a_metadata_answer_printed_byte_by_byte_is_what_its_author_found() -> No
 
 
 @pytest.mark.parametrize(
-    ("key", "version", "header"),
+    ("key", "version", "asked", "answered"),
     [
-        (7, 0, 0),  # ControlledShutdown 0 has no client id
-        (7, 1, 1),
-        (7, 3, 2),
-        (18, 2, 1),
-        (18, 3, 2),
-        (1, 11, 1),
-        (1, 12, 2),
-        (17, 1, 1),  # SaslHandshake never became flexible
-        (58, 0, 2),
-        (999, 5, 1),  # what we do not know
+        (7, 0, 0, 0),  # ControlledShutdown 0 has no client id
+        *((7, 1, 1, 0), (7, 3, 2, 1), (1, 11, 1, 0), (1, 12, 2, 1), (58, 0, 2, 1)),
+        *((18, 0, 1, 0), (18, 2, 1, 0), (18, 3, 2, 0), (18, 5, 2, 0)),
+        (17, 1, 1, 0),  # SaslHandshake never became flexible
+        (999, 5, 1, 0),  # what we do not know
     ],
 )
-def test_request_header_version(key: int, version: int, header: int) -> None:
-    assert registry.request_header_version(key, version) == header
-
-
-@pytest.mark.parametrize(
-    ("key", "version", "header"),
-    [(18, 0, 0), (18, 3, 0), (18, 5, 0), (1, 11, 0), (1, 12, 1), (7, 0, 0), (7, 3, 1), (999, 1, 0)],
-)
-def test_response_header_version(key: int, version: int, header: int) -> None:
-    assert registry.response_header_version(key, version) == header
+def test_versions_of_headers(key: int, version: int, asked: int, answered: int) -> None:
+    assert registry.request_header_version(key, version) == asked
+    assert registry.response_header_version(key, version) == answered
 
 
 def test_controlled_shutdown_0_has_neither_client_id_nor_tags() -> None:
@@ -149,20 +132,21 @@ def test_what_all_headers_have_in_common_is_read_of_unknown_apis() -> None:
 
 
 def test_an_unknown_api_says_so() -> None:
-    with pytest.raises(UnknownApi, match="999"):
+    with pytest.raises(errors.UnknownApi, match="999"):
         registry.decode_request(bytes.fromhex("03e7 0000 00000001 ffff"))
-    with pytest.raises(UnknownApi):
-        registry.decode_response(bytes(4), 999, 0)
-    with pytest.raises(UnknownApi):
-        registry.api_named("Fetsh")
-    with pytest.raises(UnknownApi):
-        registry.message("FetshRequest")
+    for call, *words in (
+        (registry.decode_response, bytes(4), 999, 0),
+        (registry.api_named, "Fetsh"),
+        (registry.message, "FetshRequest"),
+    ):
+        with pytest.raises(errors.UnknownApi):
+            call(*words)
 
 
 def test_a_version_that_no_release_had_says_which_there_are() -> None:
-    with pytest.raises(UnknownVersion, match=r"Fetch has versions 0-18, not 99"):
+    with pytest.raises(errors.UnknownVersion, match=r"Fetch has versions 0-18, not 99"):
         registry.decode_request(bytes.fromhex("0001 0063 00000001 ffff 00"))
-    with pytest.raises(UnknownVersion):
+    with pytest.raises(errors.UnknownVersion):
         registry.layout_of("FetchRequest", -1)
 
 
@@ -207,19 +191,10 @@ def all_variants() -> list[tuple[str, int, int]]:
 def test_a_variant_is_taken_when_the_main_layout_does_not_fit() -> None:
     # ConsumerGroupHeartbeat 0 of the early access releases: a regex and client side assignors.
     main, variant = _heartbeat_layouts()
-    early = {
-        "group_id": "g",
-        "member_id": "m",
-        "member_epoch": 1,
-        "instance_id": None,
-        "rack_id": None,
-        "rebalance_timeout_ms": 1000,
-        "subscribed_topic_names": ["t"],
-        "subscribed_topic_regex": "a.*",
-        "server_assignor": None,
-        "client_assignors": [],
-        "topic_partitions": None,
-    }
+    early = {"group_id": "g", "member_id": "m", "member_epoch": 1, "instance_id": None}
+    early |= {"rack_id": None, "rebalance_timeout_ms": 1000, "subscribed_topic_names": ["t"]}
+    early |= {"subscribed_topic_regex": "a.*", "server_assignor": None, "client_assignors": []}
+    early |= {"topic_partitions": None}
     head = bytes.fromhex("0044 0000 00000001 ffff 00")
     decoded = registry.decode_request(head + writer(variant)(early))
     assert decoded.body == early
@@ -292,23 +267,8 @@ def test_every_variant_is_chosen_where_it_is_the_only_one_to_fit(
 
 
 def test_the_reference_says_where_and_why() -> None:
-    body = registry.example("MetadataResponse", 1)
-    body["topics"] = [
-        {
-            "error_code": 0,
-            "name": "t",
-            "is_internal": False,
-            "partitions": [
-                {
-                    "error_code": 0,
-                    "partition_index": 0,
-                    "leader_id": 1,
-                    "replica_nodes": [1, 2],
-                    "isr_nodes": [1],
-                }
-            ],
-        }
-    ]
+    partition = {"leader_id": 1, "replica_nodes": [1, 2], "isr_nodes": [1]}
+    body = full_body("MetadataResponse", 1, {"topics": [{"name": "t", "partitions": [partition]}]})
     data = registry.encode_body("MetadataResponse", 1, body)
     with pytest.raises(Truncated) as caught:
         registry.decode_body("MetadataResponse", 1, data[:-2])
@@ -343,12 +303,14 @@ def test_what_the_protocol_does_not_allow_is_named(
 
 def test_a_body_that_does_not_fit_is_refused_with_its_path() -> None:
     layout = registry.layout_of("HeartbeatRequest", 0)
-    with pytest.raises(DissectError, match="generation_id"):
-        registry.write_layout(layout, {"group_id": "g", "generation_id": 2**31, "member_id": "m"})
-    with pytest.raises(DissectError, match="member_id"):
-        registry.write_layout(layout, {"group_id": "g", "generation_id": 1, "member_id": None})
-    with pytest.raises(DissectError, match="member_id"):
-        registry.write_layout(layout, {"group_id": "g", "generation_id": 1})
+    group = {"group_id": "g"}
+    for body, path in (
+        (group | {"generation_id": 2**31, "member_id": "m"}, "generation_id"),
+        (group | {"generation_id": 1, "member_id": None}, "member_id"),
+        (group | {"generation_id": 1}, "member_id"),
+    ):
+        with pytest.raises(DissectError, match=path):
+            registry.write_layout(layout, body)
     with pytest.raises(DissectError, match="group_id"):
         structs.build(layout, {"group_id": 5, "generation_id": 1, "member_id": "m"})
 
@@ -363,20 +325,15 @@ def test_a_header_that_was_read_already_changes_nothing(
 ) -> None:
     key = registry.api_named(api).key
     kind = registry.request_header_version(key, version)
-    header: dict[str, object] = {
-        "request_api_key": key,
-        "request_api_version": version,
-        "correlation_id": 7,
-    }
+    header: dict[str, object] = {"request_api_key": key, "request_api_version": version}
+    header["correlation_id"] = 7
     if kind:
         header["client_id"] = client_id
     if kind == 2 and tags:
         header["_tagged_fields"] = tags
     head = registry.encode_body("RequestHeader", kind, header)
-    body = registry.encode_body(
-        f"{api}Request", version, registry.example(f"{api}Request", version)
-    )
-    payload = head + body
+    name = f"{api}Request"
+    payload = head + registry.encode_body(name, version, registry.example(name, version))
     decoded = registry.decode_request(payload, registry.read_request_header(payload))
     assert decoded == registry.decode_request(payload)
     assert decoded.header == registry.read_layout(decoded.header_layout, payload)[0] == header

@@ -11,16 +11,9 @@ from hypothesis import strategies as st
 
 from kafkascope.analyzer.conversation import ordinary
 from kafkascope.captures.model import Chunk, StreamEvent
+from kafkascope.dissectors import registry
 from kafkascope.dissectors.codec.writer import writer
-from kafkascope.dissectors.layout import ArrayWire, StructWire, default_of
-from kafkascope.dissectors.registry import (
-    APIS,
-    encode_body,
-    example,
-    layout_of,
-    request_header_version,
-    response_header_version,
-)
+from kafkascope.dissectors.registry import APIS, encode_body, example, layout_of
 from kafkascope.kernel.pairs import PairSink, Plan, Reader
 from kafkascope.kernel.walker import Texts
 from tests.kit.wire import Wire, beat, framed, heartbeat, produce, request, response
@@ -105,7 +98,10 @@ def frames(draw: st.DrawFn) -> tuple[bytes, bytes]:
     """A request of any version, and its response, each without its size."""
     key, version = draw(st.sampled_from(VERSIONS))
     name, id = APIS[key].name, draw(st.integers(0, 2))
-    kinds = request_header_version(key, version), response_header_version(key, version)
+    kinds = (
+        registry.request_header_version(key, version),
+        registry.response_header_version(key, version),
+    )
     about = {"request_api_key": key, "request_api_version": version, "correlation_id": id}
     header = example("RequestHeader", kinds[0]) | about
     layouts = layout_of(f"{name}Request", version), layout_of(f"{name}Response", version)
@@ -118,24 +114,9 @@ def frames(draw: st.DrawFn) -> tuple[bytes, bytes]:
 
 def fetch_response(records: bytes, high: int) -> bytes:
     """Two partitions with the same records."""
-    layout = layout_of("FetchResponse", 11)
-    topic = struct_of(layout.body, "responses")
-    about = {"high_watermark": high, "last_stable_offset": high, "records": records}
-    partition = defaults(struct_of(topic, "partitions")) | about
-    topics = [defaults(topic) | {"topic": "t", "partitions": [partition]}] * 2
-    return framed(bytes(4) + writer(layout)(example("FetchResponse", 11) | {"responses": topics}))
-
-
-def struct_of(struct: StructWire, name: str) -> StructWire:
-    """What an array of structs holds."""
-    (wire,) = (slot.wire for slot in struct.slots if slot.name == name)
-    assert isinstance(wire, ArrayWire)
-    assert isinstance(wire.element, StructWire)
-    return wire.element
-
-
-def defaults(struct: StructWire) -> dict[str, Any]:
-    return {slot.name: default_of(slot) for slot in struct.slots}
+    partition = {"high_watermark": high, "last_stable_offset": high, "records": records}
+    topics = [{"topic": "t", "partitions": [partition]}] * 2
+    return response("Fetch", 11, 0, responses=topics)
 
 
 def joined(events: Iterable[StreamEvent]) -> list[StreamEvent]:

@@ -17,7 +17,6 @@ from kafkascope.analyzer.bodies.fetch_sessions import (
     FetchSession,
     FetchSessions,
     Implied,
-    by_topic,
 )
 from kafkascope.analyzer.bodies.limits import LIMITS, BodyLimits
 from kafkascope.analyzer.conversation.context import Context
@@ -43,16 +42,9 @@ def topics(*partitions: tuple[str | bytes, int]) -> list[dict[str, Any]]:
 def fetch(
     session: int, epoch: int, *listed: tuple[str | bytes, int], gone: tuple[Any, ...] = ()
 ) -> dict[str, Any]:
-    forgotten = [
-        {"topic" if isinstance(topic, str) else "topic_id": topic, "partitions": [n]}
-        for topic, n in gone
-    ]
-    return {
-        "session_id": session,
-        "session_epoch": epoch,
-        "topics": topics(*listed),
-        "forgotten_topics_data": forgotten,
-    }
+    forgotten = [{**topics(each)[0], "partitions": [each[1]]} for each in gone]
+    body = {"session_id": session, "session_epoch": epoch, "topics": topics(*listed)}
+    return body | {"forgotten_topics_data": forgotten}
 
 
 def opened(
@@ -245,7 +237,7 @@ def test_topics_are_called_by_name_where_it_is_known() -> None:
     names.learn(TOPIC_ID, "orders")
     other = bytes(15) + b"\2"
     partitions = ((TOPIC_ID, 2), ("a", 0), (TOPIC_ID, 1), (other, 0))
-    assert by_topic(partitions, names) == {
+    assert fetch_sessions.by_topic(partitions, names) == {
         "orders": [1, 2],
         "a": [0],
         "AAAAAAAAAAAAAAAAAAAAAg": [0],
@@ -258,7 +250,7 @@ def sessions_of(exchanges: list[Exchange]) -> list[Any]:
 
 
 def test_exchanges_of_a_connection_carry_their_session() -> None:
-    listed = [{"topic": "a", "partitions": [_partition(4)]}]
+    listed = [{"topic": "a", "partitions": [{"partition": 4, "partition_max_bytes": 1024}]}]
     wire = Wire().client(request("Fetch", 11, 1, session_epoch=0, topics=listed))
     wire.broker(response("Fetch", 11, 1, session_id=77))
     wire.client(request("Fetch", 11, 2, session_id=77, session_epoch=1, topics=[]))
@@ -289,7 +281,7 @@ def test_full_lines_tell_the_session() -> None:
 
 def test_a_fetch_of_no_bytes_is_one_all_the_same() -> None:
     asked = fetch(0, 0)
-    asked["topics"] = [{"topic": "a", "partitions": [_partition(0) | {"partition_max_bytes": 0}]}]
+    asked["topics"] = [{"topic": "a", "partitions": [{"partition": 0, "partition_max_bytes": 0}]}]
     sessions = FetchSessions()
     sessions.response(FETCH, asked, {"error_code": 0, "session_id": 9})
     assert implied(sessions, fetch(9, 1)) == {("a", 0)}
@@ -299,13 +291,3 @@ def test_a_share_fetch_of_no_bytes_acknowledges_only() -> None:
     asked = share(0, (TOPIC_ID, 0), (TOPIC_ID, 1))
     asked["topics"][1]["partitions"][0]["partition_max_bytes"] = 0
     assert implied(FetchSessions(), asked, SHARE_FETCH) == {(TOPIC_ID, 0)}
-
-
-def _partition(number: int) -> dict[str, Any]:
-    return {
-        "partition": number,
-        "current_leader_epoch": -1,
-        "fetch_offset": 0,
-        "log_start_offset": -1,
-        "partition_max_bytes": 1024,
-    }

@@ -11,6 +11,9 @@ from kafkascope.analyzer.bodies.log_ends import LogEnds
 from kafkascope.analyzer.conversation.context import Context
 from kafkascope.analyzer.conversation.limits import LIMITS, ConversationLimits
 from kafkascope.analyzer.exchanges.rows import Row, row_of
+from kafkascope.analyzer.pipeline import state
+from kafkascope.dissectors.records.reader import Record
+from kafkascope.dissectors.records.writer import encode_message
 from kafkascope.dissectors.values import Uuid
 from tests.kit.wire import MS, Wire, partition, records, request, response, told
 
@@ -35,15 +38,8 @@ class Reader:
 
     def send(self, **asked: Any) -> None:
         self.ids += 1
-        each: dict[str, Any] = {
-            "current_leader_epoch": -1,
-            "fetch_offset": 0,
-            "last_fetched_epoch": -1,
-        }
-        each |= {"log_start_offset": -1, "partition_max_bytes": 1000}
-        each |= {"replica_directory_id": Uuid(16), "high_watermark": -1}
         name = {"topic": "t"} if self.version < 13 else {"topic_id": HERE}
-        topics = [{**name, "partitions": [{"partition": n, **each} for n in self.numbers]}]
+        topics = [{**name, "partitions": [{"partition": n} for n in self.numbers]}]
         fields = {"topics": topics} | self.asked | asked
         self.wire.client(request("Fetch", self.version, self.ids, **fields))
 
@@ -77,76 +73,94 @@ def test_a_reader_behind_the_end_of_the_log_does_not_wait(version: int) -> None:
     assert (second.wait_ns, second.latency_beyond_wait_ns) == (0, 700 * MS)
 
 
-def test_a_reader_at_the_end_waits_for_what_is_written() -> None:
-    reader = Reader()
-    reader.fetch(partition(high_watermark=7))
-    reader.fetch(partition(blob=records(7), high_watermark=8))
-    reader.fetch(partition(blob=records(8), high_watermark=9))
-    assert reader.waits() == [500, 500, 500]
+ONE, TWO = (partition(blob=records(n)) for n in range(2))
+DENIED = [partition(n, error_code=29, high_watermark=-1) for n in (0, 1)]
+MESSAGE = encode_message(1, Record(3, 0, None, b"v", []))
+SIZE = len(records(0))
+BOTH = {"numbers": (0, 1)}
 
 
-def test_a_batch_that_reaches_beyond_the_told_end_is_new() -> None:
-    reader = Reader()
-    reader.fetch(partition(high_watermark=7))
-    reader.fetch(partition(blob=records(6, count=2), high_watermark=8))
-    assert reader.waits() == [500, 500]
+def damaged(data: bytes) -> bytes:
+    return data[:16] + b"\x63" + data[17:]
 
 
-def test_who_reads_what_is_committed_waits_at_the_last_stable_offset() -> None:
-    for level, expected in ((0, 0), (1, 500)):
-        reader = Reader(isolation_level=level)
-        reader.fetch(partition(last_stable_offset=5))
-        reader.fetch(partition(blob=records(5)))
-        assert reader.waits() == [500, expected]
+def grown(*ends: int) -> list[dict[str, Any]]:
+    """The end of the log, and then each time the record that stood before the new end."""
+    first, *others = ends
+    return [partition(high_watermark=first)] + [
+        partition(blob=records(end - 1), high_watermark=end) for end in others
+    ]
 
 
-def test_min_bytes_have_to_be_there() -> None:
-    one = len(records(0))
-    for wanted, expected in ((2 * one, 0), (2 * one + 1, 500)):
-        reader = Reader(min_bytes=wanted)
-        reader.fetch(partition(high_watermark=2))
-        new = records(0) + records(1) + records(2)
-        reader.fetch(partition(blob=new, high_watermark=3))
-        assert reader.waits() == [500, expected]
+WAITS: dict[str, tuple[list[int], dict[str, Any], list[Any]]] = {
+    "at the end it waits for what is written": ([500] * 3, {}, grown(7, 8, 9)),
+    "a batch that reaches beyond the told end is new": ([500, 500], {}, [
+        partition(high_watermark=7), partition(blob=records(6, count=2), high_watermark=8),
+    ]),
+    "what is not committed is behind the last stable offset": ([500, 0], {"isolation_level": 0}, [
+        partition(last_stable_offset=5), partition(blob=records(5)),
+    ]),
+    "who reads what is committed waits there": ([500, 500], {"isolation_level": 1}, [
+        partition(last_stable_offset=5), partition(blob=records(5)),
+    ]),
+    "min_bytes are there": ([500, 0], {"min_bytes": 2 * SIZE}, [
+        partition(high_watermark=2),
+        partition(blob=records(0) + records(1) + records(2), high_watermark=3),
+    ]),
+    "min_bytes are not there": ([500, 500], {"min_bytes": 2 * SIZE + 1}, [
+        partition(high_watermark=2),
+        partition(blob=records(0) + records(1) + records(2), high_watermark=3),
+    ]),
+    "min_bytes are summed over partitions": ([500, 0], BOTH | {"min_bytes": 2 * SIZE}, [
+        (partition(0), partition(1)), (partition(0, records(0)), partition(1, records(0))),
+    ]),
+    "no more than max_bytes": ([500, 0], BOTH | {"min_bytes": 10**6, "max_bytes": 2 * SIZE}, [
+        (partition(0), partition(1)), (partition(0, records(0)), partition(1, records(0))),
+    ]),
+    "one partition behind its end is enough": ([500, 0], BOTH, [
+        (partition(0, high_watermark=3), partition(1, high_watermark=9)),
+        (partition(0, records(3), high_watermark=4), partition(1, records(4))),
+    ]),
+    "nothing to wait for is no wait": ([0], {"min_bytes": 0}, [partition()]),
+    "KRaft waits though no bytes are asked for": (
+        [500], {"version": 12, "min_bytes": 0, "replica_id": 3}, [partition()],
+    ),
+    "KRaft waits, by its newer field": ([500], {
+        "version": 17, "min_bytes": 0, "replica_state": {"replica_id": 3, "replica_epoch": 1},
+    }, [partition()]),
+    "a follower may be held back by a quota": ([500, 500], {"replica_id": 3}, [ONE, TWO]),
+    # It may be another log by then: the topic was made anew, or its end was cut off.
+    "an error makes the end of the log unknown": ([500] * 3, {}, [
+        partition(), partition(error_code=1, high_watermark=-1),
+        partition(blob=records(0), high_watermark=1),
+    ]),
+    "who is denied all partitions did not wait": (
+        [0, 500], BOTH, [tuple(DENIED), (DENIED[0], partition(1))],
+    ),
+    "damaged batches prove nothing": ([500] * 3, {}, [
+        ONE, partition(blob=damaged(records(1))), partition(blob=records(1)[:40]),
+    ]),
+    "message sets are counted as batches are": ([500, 0], {"version": 3}, [
+        partition(high_watermark=4), partition(blob=MESSAGE, high_watermark=4),
+    ]),
+    "a new message set": ([500, 500], {"version": 3}, [
+        partition(high_watermark=3), partition(blob=MESSAGE, high_watermark=4),
+    ]),
+    **{
+        f"an error {code} may come up while a broker waits": ([500] * 3, {}, [
+            partition(error_code=error, high_watermark=-1) for error in (0, code, code)
+        ])
+        for code in (3, 6, 74, 100)
+    },
+}  # fmt: skip
 
 
-def test_min_bytes_are_summed_over_partitions_and_no_more_than_max_bytes() -> None:
-    one = len(records(0))
-    for asked in ({"min_bytes": 2 * one}, {"min_bytes": 10**6, "max_bytes": 2 * one}):
-        reader = Reader(numbers=(0, 1), **asked)
-        reader.fetch(partition(0), partition(1))
-        reader.fetch(partition(0, records(0)), partition(1, records(0)))
-        assert reader.waits() == [500, 0]
-
-
-def test_one_partition_behind_its_end_is_enough() -> None:
-    reader = Reader(numbers=(0, 1))
-    reader.fetch(partition(0, high_watermark=3), partition(1, high_watermark=9))
-    reader.fetch(partition(0, records(3), high_watermark=4), partition(1, records(4)))
-    assert reader.waits() == [500, 0]
-
-
-def test_nothing_to_wait_for_is_no_wait() -> None:
-    reader = Reader(min_bytes=0)
-    reader.fetch(partition())
-    assert reader.waits() == [0]
-
-
-def test_kraft_waits_though_no_bytes_are_asked_for() -> None:
-    for version, replica in (
-        (12, {"replica_id": 3}),
-        (17, {"replica_state": {"replica_id": 3, "replica_epoch": 1}}),
-    ):
-        reader = Reader(version, min_bytes=0, **replica)
-        reader.fetch(partition())
-        assert reader.waits() == [500]
-
-
-def test_a_follower_may_be_held_back_by_a_quota() -> None:
-    reader = Reader(replica_id=3)
-    reader.fetch(partition(blob=records(0)))
-    reader.fetch(partition(blob=records(1)))
-    assert reader.waits() == [500, 500]
+@pytest.mark.parametrize(("waits", "asked", "answers"), WAITS.values(), ids=WAITS)
+def test_waits(waits: list[int], asked: dict[str, Any], answers: list[Any]) -> None:
+    reader = Reader(**asked)
+    for answer in answers:
+        reader.fetch(*(answer if isinstance(answer, tuple) else (answer,)))
+    assert reader.waits() == waits
 
 
 def test_an_end_counts_from_the_time_when_it_was_told() -> None:
@@ -158,31 +172,6 @@ def test_an_end_counts_from_the_time_when_it_was_told() -> None:
     reader.take(partition(blob=records(0)), id_=1)
     reader.take(partition(blob=records(1)), id_=2)
     assert reader.waits() == [500, 500]
-
-
-@pytest.mark.parametrize("code", [3, 6, 74, 100])
-def test_an_error_may_come_up_while_a_broker_waits(code: int) -> None:
-    reader = Reader()
-    for error in (0, code, code):
-        reader.fetch(partition(error_code=error, high_watermark=-1))
-    assert reader.waits() == [500, 500, 500]
-
-
-def test_an_error_makes_the_end_of_the_log_unknown() -> None:
-    """It may be another log by then: the topic was made anew, or its end was cut off."""
-    reader = Reader()
-    reader.fetch(partition())
-    reader.fetch(partition(error_code=1, high_watermark=-1))
-    reader.fetch(partition(blob=records(0), high_watermark=1))
-    assert reader.waits() == [500, 500, 500]
-
-
-def test_who_is_denied_all_partitions_did_not_wait() -> None:
-    denied = [partition(n, error_code=29, high_watermark=-1) for n in (0, 1)]
-    reader = Reader(numbers=(0, 1))
-    reader.fetch(*denied)
-    reader.fetch(denied[0], partition(1))
-    assert reader.waits() == [0, 500]
 
 
 def test_an_incremental_fetch_waits_for_the_rest_of_its_session() -> None:
@@ -203,28 +192,6 @@ def test_a_refused_request_did_not_wait() -> None:
     assert reader.waits() == [0]
 
 
-def test_damaged_batches_prove_nothing() -> None:
-    reader = Reader()
-    reader.fetch(partition(blob=records(0)))
-    damaged = bytearray(records(1))
-    damaged[16] = 99
-    reader.fetch(partition(blob=bytes(damaged)))
-    reader.fetch(partition(blob=records(1)[:40]))
-    assert reader.waits() == [500, 500, 500]
-
-
-def test_message_sets_are_counted_as_batches_are() -> None:
-    from kafkascope.dissectors.records.reader import Record
-    from kafkascope.dissectors.records.writer import encode_message
-
-    old = encode_message(1, Record(3, 0, None, b"v", []))
-    for end, expected in ((4, 0), (3, 500)):
-        reader = Reader(3)
-        reader.fetch(partition(high_watermark=end))
-        reader.fetch(partition(blob=old, high_watermark=4))
-        assert reader.waits() == [500, expected]
-
-
 def test_too_many_partitions_are_forgotten() -> None:
     few = LIMITS._replace(bodies=LIMITS.bodies._replace(log_ends=2))
     numbers = (0, 1, 2)
@@ -243,16 +210,7 @@ def shared(*answers: dict[str, Any], min_bytes: int = 1) -> list[int]:
         asked = {"group_id": "g", "member_id": "m", "share_session_epoch": number, "topics": topics}
         wire.client(request("ShareFetch", 1, number, max_wait_ms=500, min_bytes=min_bytes, **asked))
         wire.time_ns += 699 * MS
-        said = {
-            "partition_index": 0,
-            "error_code": 0,
-            "error_message": None,
-            "acknowledge_error_code": 0,
-            "acknowledge_error_message": None,
-            "current_leader": {"leader_id": 1, "leader_epoch": 1},
-            "records": b"",
-            "acquired_records": [],
-        }
+        said = {"current_leader": {"leader_id": 1, "leader_epoch": 1}, "records": b""}
         responses = [{"topic_id": HERE, "partitions": [said | answer]}]
         wire.broker(response("ShareFetch", 1, number, responses=responses))
     context = Context()
@@ -271,8 +229,6 @@ def test_a_share_consumer_that_is_denied_did_not_wait() -> None:
 
 
 def test_what_is_known_is_carried_to_the_next_batch() -> None:
-    from kafkascope.analyzer.pipeline import state
-
     ends = LogEnds()
     asked = {"min_bytes": 1}
     said = {"responses": [{"topic": "t", "partitions": [partition()]}]}

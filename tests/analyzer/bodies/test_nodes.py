@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -16,7 +18,7 @@ from kafkascope.analyzer.topics import TopicNames
 from kafkascope.dissectors import schema
 from kafkascope.dissectors.registry import APIS, example, layout_of, message
 from kafkascope.dissectors.values import Uuid
-from tests.kit.wire import Wire, request, response
+from tests.kit.wire import Wire, full_body, request, response
 from tests.strategies import bodies
 
 BROKER = {"node_id": 7, "host": "b7", "port": 9092, "rack": None}
@@ -34,16 +36,11 @@ def test_metadata_tells_addresses() -> None:
 
 @pytest.mark.parametrize("version", [0, 3, 4, 6])
 def test_coordinators_have_addresses(version: int) -> None:
-    place = {"node_id": 3, "host": "::1", "port": 9093}
-    body = example("FindCoordinatorResponse", version)
-    if version < 4:
-        body |= place
-    else:
-        body["coordinators"] = [
-            {"key": "g", "error_code": 0, "error_message": None, **place},
-            {"key": "h", "error_code": 15, "error_message": None}
-            | {"node_id": -1, "host": "", "port": -1},
-        ]
+    body: Any = {"node_id": 3, "host": "::1", "port": 9093}
+    if version > 3:
+        nobody = {"key": "h", "error_code": 15, "node_id": -1, "port": -1}
+        body = {"coordinators": [{"key": "g", **body}, nobody]}
+    body = full_body("FindCoordinatorResponse", version, body)
     found = NodeAddresses()
     nodes.learn(layout_of("FindCoordinatorResponse", version), body, found)
     assert (found.get(3), found.get(-1), len(found)) == ("[::1]:9093", None, 1)

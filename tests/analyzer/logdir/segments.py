@@ -25,6 +25,4 @@ def batch(offset: int, count: int = 3, **options: int) -> bytes:
 def log(folder: Path, *parts: bytes, name: str = SEGMENT) -> AtRest:
     path = folder / name
     path.write_bytes(b"".join(parts))
-    found = open_at_rest(path)
-    assert found is not None
-    return found
+    return open_at_rest(path)

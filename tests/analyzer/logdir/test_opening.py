@@ -224,7 +224,6 @@ def test_offsets_that_no_segment_has_are_noted(partition: Path) -> None:
     log(partition, batch(0), name="00000000000000000000.log")
     log(partition, batch(9), name="00000000000000000009.log")
     found = open_at_rest(partition)
-    assert found is not None
     one, two = verdicts_on(found)
     assert (one.notes, two.notes) == (
         (),
@@ -236,25 +235,23 @@ def test_offsets_that_no_segment_has_are_noted(partition: Path) -> None:
     assert two.sound
 
 
-def test_offsets_that_go_back_are_noted_not_cut(partition: Path) -> None:
-    told = verdict(log(partition, batch(5), batch(3)))
-    assert told.sound
-    assert any("not after 7" in note for note in told.notes)
-
-
-def test_a_segment_that_begins_elsewhere_than_its_name_says_is_noted(partition: Path) -> None:
-    told = verdict(log(partition, batch(0), name="00000000000000000100.log"))
-    assert any("starts at 100" in note for note in told.notes)
-
-
-def test_leader_epochs_that_go_back_are_noted(partition: Path) -> None:
-    told = verdict(log(partition, batch(0, leader_epoch=4), batch(3, leader_epoch=2)))
-    assert any("leader epoch 2 follows 4" in note for note in told.notes)
-
-
-def test_gaps_of_compaction_are_no_damage(partition: Path) -> None:
-    told = verdict(log(partition, batch(10), batch(500)))
-    assert (told.sound, told.notes) == (True, ())
+@pytest.mark.parametrize(
+    ("parts", "name", "note"),
+    [
+        ([batch(5), batch(3)], SEGMENT, "not after 7"),
+        ([batch(0)], "00000000000000000100.log", "starts at 100"),
+        ([batch(0, leader_epoch=4), batch(3, leader_epoch=2)], SEGMENT, "leader epoch 2 follows 4"),
+        ([batch(10), batch(500)], SEGMENT, ""),  # compacted
+    ],
+)
+def test_what_is_odd_is_noted_not_cut(
+    partition: Path, parts: list[bytes], name: str, note: str
+) -> None:
+    told = verdict(log(partition, *parts, name=name))
+    # Brokers 2.0 and later do not start with a file of another name.
+    assert told.sound == (name == SEGMENT)
+    assert bool(told.notes) == bool(note)
+    assert all(note in each for each in told.notes)
 
 
 def test_the_folder_of_a_partition_is_all_its_segments(partition: Path) -> None:
@@ -307,14 +304,8 @@ def test_a_folder_without_segments_is_none_of_ours(tmp_path: Path) -> None:
 def test_internal_topics_are_decoded_and_their_secrets_masked(tmp_path: Path) -> None:
     folder = tmp_path / "__cluster_metadata-0"
     folder.mkdir()
-    body = {
-        "name": "alice",
-        "mechanism": 1,
-        "salt": b"saltsalt",
-        "stored_key": b"stored",
-        "server_key": b"server",
-        "iterations": 4096,
-    }
+    body = {"name": "alice", "mechanism": 1, "iterations": 4096}
+    body |= {"salt": b"saltsalt", "stored_key": b"stored", "server_key": b"server"}
     value = bytes([1, 11, 0]) + registry.encode_body("UserScramCredentialRecord", 0, body)
     (record,) = records_in(log(folder, encode_batch([Record(0, TIME, None, value, ())])))
     assert len(record["value"]) == len(value)
@@ -499,7 +490,6 @@ def test_a_damaged_length_is_not_read_into_memory(partition: Path) -> None:
         file.write(whole + bytes(far) + batch(6))
         file.truncate(len(whole) + (300 << 20))  # a hole, no disk
     found = open_at_rest(path)
-    assert found is not None
     tracemalloc.start()
     told = verdict(found)
     _, most = tracemalloc.get_traced_memory()
@@ -538,9 +528,7 @@ def test_remote_segments_are_read_in_order_of_their_offsets(tmp_path: Path) -> N
     assert {each["topic_id"] for each in records} == {found.topic_id}
     assert all(each.sound and not each.notes for each in verdicts_on(found))
     for path in folder.iterdir():
-        one = open_at_rest(path)
-        assert one is not None, path.name
-        assert all(each.sound for each in verdicts_on(one))
+        assert all(each.sound for each in verdicts_on(open_at_rest(path))), path.name
     epochs = open_at_rest(folder / "9-oAtiIQ95REujbuzNd_lkLQ.leader_epoch_checkpoint")
     assert epochs.small().entries[0]["epoch"] == 0
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 import lzma
+import shutil
 import tarfile
 from collections import Counter
 from pathlib import Path
@@ -34,7 +35,6 @@ def test_verdicts_are_those_of_the_broker(samples: Path, release: str) -> None:
     wrong, seen = [], Counter[str]()
     for name, files in truth.items():
         found = open_at_rest(samples / release / name)
-        assert found is not None
         verdicts = list(verdicts_on(found))
         if said := compared(verdicts, family(release), files):
             wrong.append(f"{name}: {said}")
@@ -51,7 +51,6 @@ def test_verdicts_are_those_of_the_broker(samples: Path, release: str) -> None:
 
 def test_damage_is_told_for_each_release_that_differs(samples: Path) -> None:
     found = open_at_rest(samples / "0.9.0.1" / "c-none.flip-first-segment-0")
-    assert found is not None
     first, second, *_ = verdicts_on(found)
     assert not first.sound
     assert first.releases == "0.8.1 to 1.1"
@@ -64,21 +63,22 @@ def test_damage_is_told_for_each_release_that_differs(samples: Path) -> None:
 
 def test_an_offset_outside_its_segment_keeps_new_brokers_from_starting(samples: Path) -> None:
     found = open_at_rest(samples / "4.4.0" / "c-none.flip-offset-0")
-    assert found is not None
     *_, last = verdicts_on(found)
     assert (last.sound, last.starts) == (False, False)
     assert "brokers 2.0 and later do not start with this file" in "\n".join(last.lines())
     assert last.to_json()["starts"] is False
 
 
+def copied(samples: Path, folder: Path) -> Path:
+    """A partition of 0.8.0, beside a checkpoint."""
+    copy = folder / "data" / "c-none-0"
+    shutil.copytree(samples / "0.8.0" / "c-none.flip-first-segment-0", copy)
+    (copy.parent / "replication-offset-checkpoint").write_text("0\n0\n")
+    return copy
+
+
 def test_a_folder_of_0_8_0_is_told_by_its_checkpoints(samples: Path, tmp_path: Path) -> None:
-    copy = tmp_path / "data"
-    copy.mkdir()
-    for path in (samples / "0.8.0" / "c-none.flip-first-segment-0").iterdir():
-        (copy / "c-none-0").mkdir(exist_ok=True)
-        (copy / "c-none-0" / path.name).write_bytes(path.read_bytes())
-    (copy / "replication-offset-checkpoint").write_text("0\n0\n")
-    found = open_at_rest(copy / "c-none-0")
+    found = open_at_rest(copied(samples, tmp_path))
     verdicts = list(verdicts_on(found))
     assert all(each.sound and each.valid_bytes == each.total_bytes for each in verdicts)
     assert "which recovers the last segment only, keeps" in verdicts[0].notes[0]
@@ -102,17 +102,12 @@ def test_garbage_behind_an_index_keeps_0_8_0_from_starting(
 ) -> None:
     """It takes the end of the file for the last entry of any segment but the last, which it
     recovers; what is no whole entry it refuses of all."""
-    copy = tmp_path / "data" / "c-none-0"
-    copy.mkdir(parents=True)
-    for path in (samples / "0.8.0" / "c-none.flip-first-segment-0").iterdir():
-        (copy / path.name).write_bytes(path.read_bytes())
-    (copy.parent / "replication-offset-checkpoint").write_text("0\n0\n")
+    copy = copied(samples, tmp_path)
     logs = sorted(copy.glob("*.log"))
     for log in (logs[1], logs[-1]):
         index = log.with_suffix(".index")
         index.write_bytes(index.read_bytes() + garbage)
     found = open_at_rest(copy)
-    assert found is not None
     _, second, *_, last = verdicts_on(found)
     assert (second.starts, text in second.problem) == (starts, True)
     assert last.starts == ("multiple" not in text)

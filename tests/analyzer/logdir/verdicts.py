@@ -52,7 +52,6 @@ def compared(
         starts, size = _of(verdict, releases)
         if not starts:
             return "" if files is None else f"the broker starts, we said: {verdict.problem}"
-        assert size is not None
         kept[verdict.file] = size
         if size < verdict.total_bytes and releases != "0.8.0":
             break  # What stands behind it is deleted.

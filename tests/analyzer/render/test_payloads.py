@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import struct
 import zlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import orjson
 import pytest
@@ -13,6 +13,7 @@ import pytest
 from kafkascope.analyzer.exchanges.offline import open_capture
 from kafkascope.analyzer.exchanges.records import RecordField
 from kafkascope.analyzer.exchanges.rows import row_of
+from kafkascope.analyzer.model import Exchange
 from kafkascope.analyzer.render.exchange import exchange_lines
 from kafkascope.analyzer.render.records import lines_inside
 from kafkascope.dissectors.codec.tree import Node
@@ -21,14 +22,10 @@ from kafkascope.dissectors.records.writer import encode_batch, encode_message_se
 from kafkascope.schemas.decoding import Payloads
 from kafkascope.schemas.known import KnownSchemas
 from kafkascope.schemas.model import Schema, SchemaKey
-from tests.kit.schemas import capture, folder
+from tests.kit.schemas import capture, folder, record
 
 PLACE = re.compile(r"^ *(\w+): (.*) \(bytes (\d+)-(\d+)\)$")
-CITY = {
-    "type": "record",
-    "name": "geo.City",
-    "fields": [{"name": "name", "type": "string"}, {"name": "people", "type": "long"}],
-}
+CITY = record("geo.City", name="string", people="long")
 FRAME = struct.pack(">bi", 0, 7)
 
 
@@ -40,13 +37,16 @@ def avro(declared: object) -> Schema:
     return Schema("avro", orjson.dumps(declared).decode(), (SchemaKey("id", 7),))
 
 
-def shown(name: str, number: int, *, show_hex: bool = False) -> list[str]:
-    payloads = payloads_for(*folder(name))
+def shown(name: str, wanted: Callable[[Exchange], bool]) -> list[str]:
+    """The lines of the chosen exchanges of a capture."""
+    payloads, lines = payloads_for(*folder(name)), []
     with open_capture([capture(name)]) as read:
-        exchange = next(each for each in read.exchanges() if each.number == number)
         names = read.context.names
-        row = row_of(exchange, names)
-        return list(exchange_lines(row, exchange, names, show_hex=show_hex, payloads=payloads))
+        for each in filter(wanted, read.exchanges()):
+            lines += exchange_lines(
+                row_of(each, names), each, names, show_hex=False, payloads=payloads
+            )
+    return lines
 
 
 def inside(data: bytes, payloads: Payloads, *, show_bytes: bool = False) -> list[str]:
@@ -62,7 +62,7 @@ def city(name: bytes, people: int) -> bytes:
 
 
 def test_a_short_value_stands_on_the_line_and_a_long_one_below() -> None:
-    lines = shown("avro-registry", 5)
+    lines = shown("avro-registry", lambda each: each.number == 5)
     at = next(n for n, line in enumerate(lines) if line.lstrip().startswith("0: 2026"))
     head, below = lines[at].strip(), [line.strip() for line in lines[at + 1 : at + 4]]
     key = 'key (avro shop.OrderKey, schema 1) {"region":"US","number":1099511627776}'
@@ -71,16 +71,7 @@ def test_a_short_value_stands_on_the_line_and_a_long_one_below() -> None:
 
 
 def test_what_does_not_fit_says_why_and_keeps_its_bytes() -> None:
-    text = ""
-    with open_capture([capture("bad-schemas")]) as read:
-        payloads = payloads_for(*folder("bad-schemas"))
-        names = read.context.names
-        for each in read.exchanges():
-            if each.api == "Produce":
-                lines = exchange_lines(
-                    row_of(each, names), each, names, show_hex=False, payloads=payloads
-                )
-                text += "\n".join(lines)
+    text = "\n".join(shown("bad-schemas", lambda each: each.api == "Produce"))
     assert "! value unknown-schema: no schema with id 999999" in text
     assert "! value does-not-fit at weight: a float of 4 bytes, 1 are left" in text
     assert "! value surplus: 2 bytes after the value" in text

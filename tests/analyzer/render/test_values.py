@@ -11,18 +11,13 @@ from kafkascope.analyzer.bodies.nodes import NodeAddresses
 from kafkascope.analyzer.conversation.context import Context
 from kafkascope.analyzer.exchanges.rows import row_of
 from kafkascope.analyzer.model import Exchange
+from kafkascope.analyzer.render import values
 from kafkascope.analyzer.render.exchange import exchange_lines
-from kafkascope.analyzer.render.values import (
-    LIST_SHOWN,
-    Labels,
-    ValueLines,
-    embedded_lines,
-    internal_lines,
-)
+from kafkascope.analyzer.render.values import Labels, ValueLines, embedded_lines
 from kafkascope.dissectors.embedded import Around, Embedded, decode
 from kafkascope.dissectors.embedded.internal import decode as decode_internal
-from kafkascope.dissectors.registry import encode_body, example, layout_of
-from tests.kit.wire import Wire, framed, request, response, told
+from kafkascope.dissectors.registry import encode_body, layout_of
+from tests.kit.wire import Wire, framed, full_body, message, request, response, told
 
 
 def lines(exchange: Exchange, *, show_hex: bool = False) -> str:
@@ -34,21 +29,14 @@ def lines(exchange: Exchange, *, show_hex: bool = False) -> str:
 def nested(api_key: int, name: str, version: int, **fields: Any) -> bytes:
     header = {"request_api_key": api_key, "request_api_version": version, "correlation_id": 5}
     raw = encode_body("RequestHeader", 2, header | {"client_id": "admin"})
-    return raw + encode_body(name, version, example(name, version) | fields)
+    return raw + message(name, version, fields)
 
 
 def test_values_have_the_labels_of_their_fields() -> None:
     layout = layout_of("MetadataResponse", 12)
-    partition = {
-        "error_code": 5,
-        "partition_index": 0,
-        "leader_id": 2,
-        "leader_epoch": 1,
-        "replica_nodes": [2, 3],
-        "isr_nodes": [],
-        "offline_replicas": [],
-    }
-    topic = example("MetadataResponse", 12) | {"topics": [{"name": "t", "partitions": [partition]}]}
+    partition = {"error_code": 5, "leader_id": 2, "leader_epoch": 1, "replica_nodes": [2, 3]}
+    topics = [{"name": "t", "partitions": [partition]}]
+    topic = full_body("MetadataResponse", 12, {"topics": topics})
     nodes = NodeAddresses()
     nodes.learn(2, "b2", 9092)
     shown = list(ValueLines(Labels(None, nodes)).of("body", topic, layout.body))
@@ -58,14 +46,13 @@ def test_values_have_the_labels_of_their_fields() -> None:
 
 
 def test_long_lists_are_cut_and_counted() -> None:
-    many = [{"n": n} for n in range(LIST_SHOWN + 7)]
+    many = [{"n": n} for n in range(values.LIST_SHOWN + 7)]
     assert list(ValueLines().of("all", many))[-1] == "  ... 7 more"
 
 
 def test_a_request_inside_an_envelope_is_named_throughout() -> None:
     raw = nested(43, "ElectLeadersRequest", 2, election_type=1)
     found = decode("EnvelopeRequest", "request_data", raw, Around())
-    assert found is not None
     shown = [line.strip() for line in embedded_lines(found)]
     assert {"request_api_key: 43 ElectLeaders", "election_type: 1 UNCLEAN"} <= set(shown)
 
@@ -76,25 +63,13 @@ def test_a_remark_stands_behind_the_kind() -> None:
 
 def test_members_of_a_group_say_in_the_log_what_they_read() -> None:
     key = struct.pack(">h", 2) + encode_body("GroupMetadataKey", 0, {"group": "g"})
-    subscribed = example("ConsumerProtocolSubscription", 0) | {"topics": ["orders"]}
-    raw = b"\0\0" + encode_body("ConsumerProtocolSubscription", 0, subscribed)
-    member = {
-        "member_id": "m",
-        "group_instance_id": None,
-        "client_id": "c",
-        "client_host": "/10.0.0.1",
-        "rebalance_timeout": 1,
-        "session_timeout": 1,
-        "subscription": raw,
-        "assignment": b"",
-    }
-    body = example("GroupMetadataValue", 3)
-    body |= {"protocol_type": "consumer", "protocol": "range", "members": [member]}
+    raw = b"\0\0" + message("ConsumerProtocolSubscription", 0, {"topics": ["orders"]})
+    member = {"member_id": "m", "client_host": "/10.0.0.1", "subscription": raw}
+    body = {"protocol_type": "consumer", "protocol": "range", "members": [member]}
     body |= {"current_state_timestamp": 1_700_000_000_000}
-    value = struct.pack(">h", 3) + encode_body("GroupMetadataValue", 3, body)
+    value = struct.pack(">h", 3) + message("GroupMetadataValue", 3, body)
     found = decode_internal("__consumer_offsets", key, value)
-    assert found is not None
-    shown = [line.strip() for line in internal_lines(found)]
+    shown = [line.strip() for line in values.internal_lines(found)]
     assert {'topics: ["orders"]', "ConsumerProtocolSubscription"} <= set(shown)
     assert "current_state_timestamp: 1700000000000 2023-11-14T22:13:20.000Z" in shown
 

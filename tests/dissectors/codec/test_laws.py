@@ -21,6 +21,7 @@ from kafkascope.dissectors.codec.writer import writer
 from kafkascope.dissectors.errors import DissectError
 from kafkascope.dissectors.layout import Layout, resolve
 from kafkascope.dissectors.registry import decode_body, encode_body, example
+from tests.kit.layouts import assert_tiles
 from tests.matrix import mostly_slow
 from tests.strategies import bodies
 
@@ -88,11 +89,7 @@ def test_products_agree(layout: Layout) -> None:
         root = tree.annotate(layout, data)
         leaves = [leaf for leaf in root.leaves() if leaf.end > leaf.start]
         assert root.value == body
-        at = 0
-        for leaf in leaves:
-            assert leaf.start == at
-            at = leaf.end
-        assert at == len(data)
+        assert_tiles(root, len(data))
 
         for end in prefixes(data, leaves):
             with pytest.raises(REFUSALS):

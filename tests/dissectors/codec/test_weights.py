@@ -5,23 +5,19 @@ from __future__ import annotations
 
 import gc
 import struct
+from functools import partial
 
 import pytest
 
+from kafkascope.dissectors import registry
 from kafkascope.dissectors.codec.reader import UNKNOWN_TAG_WEIGHT, weight
 from kafkascope.dissectors.codec.structs import parse
 from kafkascope.dissectors.codec.tree import REST, Node, annotate
 from kafkascope.dissectors.errors import DissectError, TooLarge
-from kafkascope.dissectors.layout import ArrayWire, StructWire
 from kafkascope.dissectors.limits import LIMITS, DissectorLimits
-from kafkascope.dissectors.registry import (
-    decode_body,
-    encode_body,
-    example,
-    layout_of,
-    read_request_header,
-)
+from kafkascope.dissectors.registry import decode_body, encode_body, example, layout_of
 from kafkascope.dissectors.values import write_uvarint
+from tests.kit.layouts import assert_tiles, struct_of
 
 MILLION = 1 << 20
 
@@ -37,43 +33,35 @@ def unknown_tags(count: int) -> bytes:
     return b"".join(section)
 
 
-def element_of(wire: StructWire, name: str) -> StructWire:
-    array = next(slot.wire for slot in wire.slots if slot.name == name)
-    assert isinstance(array, ArrayWire)
-    assert isinstance(array.element, StructWire)
-    return array.element
+def refusals(name: str, version: int, data: bytes) -> list[TooLarge]:
+    """The errors of both readers."""
+    errors = []
+    for read in (partial(decode_body, name, version), partial(parse, layout_of(name, version))):
+        with pytest.raises(TooLarge) as raised:
+            read(data)
+        errors.append(raised.value)
+    return errors
 
 
 def test_a_million_empty_topics_are_too_large() -> None:
-    data = empty_topics(MILLION)
-    for read in (
-        lambda: decode_body("OffsetFetchResponse", 0, data),
-        lambda: parse(layout_of("OffsetFetchResponse", 0), data),
-    ):
-        with pytest.raises(TooLarge, match="128 MB") as raised:
-            read()
-        assert raised.value.offset == 4
+    for error in refusals("OffsetFetchResponse", 0, empty_topics(MILLION)):
+        assert "128 MB" in str(error)
+        assert error.offset == 4
 
 
 def test_so_are_very_many_unknown_tags() -> None:
     count = LIMITS.body_bytes // UNKNOWN_TAG_WEIGHT + 1
     plain = encode_body("MetadataRequest", 12, example("MetadataRequest", 12))
-    data = plain[:-1] + unknown_tags(count)
-    for read in (
-        lambda: decode_body("MetadataRequest", 12, data),
-        lambda: parse(layout_of("MetadataRequest", 12), data),
-    ):
-        with pytest.raises(TooLarge):
-            read()
+    refusals("MetadataRequest", 12, plain[:-1] + unknown_tags(count))
     head = struct.pack(">hhih", 3, 12, 1, -1) + unknown_tags(count)
     with pytest.raises(TooLarge):
-        read_request_header(head)
+        registry.read_request_header(head)
 
 
 def test_a_large_cluster_is_not() -> None:
     layout = layout_of("MetadataResponse", 12)
-    topics = element_of(layout.body, "topics")
-    each = 8 + weight(element_of(topics, "partitions")) + 6 * (8 + 32)
+    topics = struct_of(layout.body, "topics")
+    each = 8 + weight(struct_of(topics, "partitions")) + 6 * (8 + 32)
     assert 140_000 * each < LIMITS.body_bytes
 
 
@@ -85,11 +73,7 @@ def test_what_is_beyond_the_limit_shares_a_node() -> None:
     shown = len(topics.children) - 2
     assert (rest.name, rest.value) == (REST, 100 - shown)
     assert 0 < shown < 20
-    at = 0
-    for leaf in root.leaves():
-        assert leaf.start == at
-        at = leaf.end
-    assert at == len(data)
+    assert_tiles(root, len(data))
 
 
 def test_unknown_tags_beyond_it_too() -> None:
@@ -101,11 +85,7 @@ def test_unknown_tags_beyond_it_too() -> None:
     rest = section.children[-1]
     assert rest.name == REST
     assert 0 <= rest.value + len(shown) - 100 <= 1
-    at = 0
-    for leaf in root.leaves():
-        assert leaf.start == at
-        at = leaf.end
-    assert at == len(data)
+    assert_tiles(root, len(data))
 
 
 # --- trees of messages: what making one leaves behind ---------------------------------------------

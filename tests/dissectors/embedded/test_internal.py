@@ -10,13 +10,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from kafkascope.dissectors.embedded import internal
-from kafkascope.dissectors.embedded.internal import (
-    CLUSTER_METADATA_ID,
-    COORDINATOR_TOPICS,
-    FRAMED_TOPICS,
-    decode,
-    is_internal,
-)
+from kafkascope.dissectors.embedded.internal import COORDINATOR_TOPICS, FRAMED_TOPICS, decode
 from kafkascope.dissectors.errors import DissectError, Malformed, Truncated, UnknownVersion
 from kafkascope.dissectors.layout import Layout
 from kafkascope.dissectors.messages import DATA
@@ -54,7 +48,6 @@ def short(number: int) -> bytes:
 
 
 def framed(declaration: Message, version: int, body: bytes, frame: int = 1) -> bytes:
-    assert declaration.key is not None
     head = (frame, declaration.key, version)
     return b"".join(map(write_uvarint, head)) + body
 
@@ -66,50 +59,45 @@ def test_every_declaration_of_an_internal_record_is_reached() -> None:
     assert reached == {name for name in DATA if message(name).kind in kinds}
 
 
+VALUES = [*FRAMED, *((topic, value) for topic, _, value in PAIRS)]
+KEYS = {value.name: key for _, key, value in PAIRS}
+
+
+def record_of(
+    declaration: Message, layout: Layout, body: Any, key: Any = None, frame: int = 1
+) -> tuple[bytes | None, bytes]:
+    """Key and value of a record; `key`: the body of the key, where it has one."""
+    content = write_layout(layout, body)
+    if declaration.name not in KEYS:
+        return None, framed(declaration, layout.version, content, frame)
+    named = KEYS[declaration.name].name
+    key_content = write_layout(layout_of(named, 0), example(named, 0) if key is None else key)
+    return short(declaration.key or 0) + key_content, short(layout.version) + content
+
+
 @pytest.mark.parametrize(
-    ("topic", "key", "value"), PAIRS, ids=lambda each: getattr(each, "name", each)
+    ("topic", "declaration"), VALUES, ids=lambda each: getattr(each, "name", each)
 )
 @given(data=st.data())
 @settings(max_examples=5)
-def test_coordinators(topic: str, key: Message, value: Message, data: st.DataObject) -> None:
-    key_layout = layout_of(key.name, 0)
-    key_body = data.draw(bodies(key_layout))
-    layout = data.draw(st.sampled_from(layouts(value)))
-    body = data.draw(bodies(layout))
-    assert key.key is not None
-    found = decode(
-        topic,
-        short(key.key) + write_layout(key_layout, key_body),
-        short(layout.version) + write_layout(layout, body),
-    )
-    assert found.error is None
-    assert (found.key.message, found.key.body, found.key.surplus) == (key.name, key_body, 0)
-    assert (found.value.message, found.value.version) == (value.name, layout.version)
-    if not found.value.note:  # a variant may fit bytes with unknown tags better
-        assert found.value.body == body
-
-
-@pytest.mark.parametrize(
-    ("topic", "declaration"), FRAMED, ids=lambda each: getattr(each, "name", each)
-)
-@given(data=st.data())
-@settings(max_examples=4)
-def test_framed_records(topic: str, declaration: Message, data: st.DataObject) -> None:
+def test_records(topic: str, declaration: Message, data: st.DataObject) -> None:
     layout = data.draw(st.sampled_from(layouts(declaration)))
-    body = data.draw(bodies(layout))
-    value = framed(
-        declaration, layout.version, write_layout(layout, body), data.draw(st.integers(0, 1))
+    body, key = data.draw(bodies(layout)), KEYS.get(declaration.name)
+    key_body = key and data.draw(bodies(layout_of(key.name, 0)))
+    found = decode(
+        topic, *record_of(declaration, layout, body, key_body, data.draw(st.integers(0, 1)))
     )
-    found = decode(topic, None, value)
     assert found.error is None
     assert (found.value.message, found.value.version) == (declaration.name, layout.version)
-    if not found.value.note:
+    if key is not None:
+        assert (found.key.message, found.key.body, found.key.surplus) == (key.name, key_body, 0)
+    if not found.value.note:  # a variant may fit bytes with unknown tags better
         assert found.value.body == body
 
 
 VARIANTS = [
     (topic, declaration, layout)
-    for topic, declaration in [*FRAMED, *((topic, value) for topic, _, value in PAIRS)]
+    for topic, declaration in VALUES
     for version in versions(declaration)
     for layout in variants_of(declaration.name, version)
 ]
@@ -125,15 +113,7 @@ def test_a_layout_of_other_releases_is_taken_where_only_it_fits(
 ) -> None:
     body = data.draw(bodies(layout))
     assume("_tagged_fields" not in repr(body))
-    content = write_layout(layout, body)
-    if declaration.kind == "metadata":
-        found = decode(topic, None, framed(declaration, layout.version, content))
-    else:
-        assert declaration.key is not None
-        key = next(key for _, key, value in PAIRS if value is declaration)
-        key_content = write_layout(layout_of(key.name, 0), example(key.name, 0))
-        key_bytes = short(declaration.key) + key_content
-        found = decode(topic, key_bytes, short(layout.version) + content)
+    found = decode(topic, *record_of(declaration, layout, body))
     assert found.error is None
     assert found.value.surplus == 0
     # The main layout goes first, and now and then it takes these bytes, too.
@@ -148,12 +128,12 @@ def test_there_are_variants_of_both_kinds() -> None:
 def test_the_metadata_log_goes_by_its_id_too() -> None:
     value = framed(message("NoOpRecord"), 0, b"\0")
     for found in (
-        decode(None, None, value, topic_id=CLUSTER_METADATA_ID),
+        decode(None, None, value, topic_id=internal.CLUSTER_METADATA_ID),
         decode("__cluster_metadata", None, value),
     ):
         assert found.value.message == "NoOpRecord"
-    assert is_internal(None, CLUSTER_METADATA_ID)
-    assert not is_internal("orders")
+    assert internal.is_internal(None, internal.CLUSTER_METADATA_ID)
+    assert not internal.is_internal("orders")
     assert decode("orders", b"k", b"v") is None
 
 
@@ -256,20 +236,11 @@ def test_a_leader_change_of_the_first_releases_has_no_version(layout: Layout) ->
     assert found.value.note == f"layout of Kafka {layout.message.releases}"
 
 
-def key_note(found: internal.Internal | None) -> str:
-    """The name of a control record's type."""
-    return found.key.note
-
-
 def test_a_control_record_of_a_type_nobody_knows_has_a_key_only() -> None:
     found = decode("any", short(0) + short(77), b"whatever", control=True)
-    assert (found.value, found.error) == (None, None)
-    assert [key_note(found), key_note(decode("any", short(0) + short(1), None, control=True))] == [
-        "77",
-        "COMMIT",
-    ]
-    cut = decode("any", b"\0", None, control=True)
-    assert cut.key is None
+    assert (found.value, found.error, found.key.note) == (None, None, "77")
+    assert decode("any", short(0) + short(1), None, control=True).key.note == "COMMIT"
+    assert decode("any", b"\0", None, control=True).key is None
 
 
 @pytest.mark.parametrize("key", [None, b"", b"\0\0\0"])
