@@ -20,7 +20,7 @@ from kafkascope.captures.inputs.keylogs import read_key_logs
 from kafkascope.captures.streams.shares import NeedsSingleProcess
 from kafkascope.captures.streams.streams import Assembly
 from tests.analyzer.pipeline.kit import Apart, check_against_export, made
-from tests.analyzer.pool.workers import WORK, together
+from tests.analyzer.pool.kit import WORK, together
 from tests.kernel.networks import keys_of, lines_of, write
 from tests.kit.authority import Authority
 

@@ -185,6 +185,16 @@ def conversation(rounds: int = 3, size: int = 4000, **options: Any) -> Tape:
     return tape
 
 
+def records_of(pcap: bytes) -> list[bytes]:
+    """The packets of a pcap file behind its 24 bytes, each with its header."""
+    found, at = [], 24
+    while at < len(pcap):
+        size = 16 + int.from_bytes(pcap[at + 8 : at + 12], "little")
+        found.append(pcap[at : at + size])
+        at += size
+    return found
+
+
 class Trickle:
     """A stream that gives what it has in portions."""
 

@@ -38,11 +38,7 @@ def test_a_request_pairs_with_its_response() -> None:
     assert (one.number, one.state, one.api, one.api_version) == (1, "answered", "Heartbeat", 3)
     assert one.client_id == "app"
     assert one.latency_ns == MS
-    assert one.request is not None
-    assert one.response is not None
-    assert one.request.body is not None
     assert one.request.body["group_id"] == "g"
-    assert one.response.body is not None
     assert one.response.body["error_code"] == 27
     assert one.undecoded == ()
 
@@ -118,10 +114,8 @@ def test_a_cut_request_still_has_its_answer() -> None:
     wire = Wire().client(asked[:40]).gap("client", len(asked) - 40, "cut")
     (one,) = told(wire.broker(response("Metadata", 4, 1)).events)
     assert one.state == "answered"
-    assert [(u.side, u.reason, u.bytes) for u in one.undecoded] == [
-        ("request", "gap", len(asked) - 40)
-    ]
-    assert one.response is not None
+    (cut,) = one.undecoded
+    assert (cut.side, cut.reason, cut.bytes) == ("request", "gap", len(asked) - 40)
     assert one.response.body is not None
 
 
@@ -152,10 +146,8 @@ def test_an_unknown_api_pairs_and_says_so() -> None:
     wire = Wire().client(heartbeat(1), asked).broker(beat(1), framed(struct.pack(">i", 4) + b"x"))
     found = told(wire.events)
     assert found[1].api == "Api 999"
-    assert [(u.side, u.reason, u.bytes) for u in found[1].undecoded] == [
-        ("request", "unknown-api", 4),
-        ("response", "unknown-api", 1),
-    ]
+    assert [(u.side, u.bytes) for u in found[1].undecoded] == [("request", 4), ("response", 1)]
+    assert {u.reason for u in found[1].undecoded} == {"unknown-api"}
 
 
 def test_a_bad_body_costs_neither_the_response_nor_the_connection() -> None:
@@ -165,14 +157,12 @@ def test_a_bad_body_costs_neither_the_response_nor_the_connection() -> None:
     found = told(wire.events)
     assert pairs(found) == [(1, "answered", True), (2, "answered", True)]
     assert [u.reason for u in found[0].undecoded] == ["malformed"]
-    assert found[0].request is not None
     assert found[0].request.decoded is None
 
 
 def test_bytes_behind_the_end_are_surplus_and_the_message_shows() -> None:
     (one,) = told(Wire().client(framed(heartbeat(1)[4:] + b"xyz")).broker(beat(1)).events)
     assert [(u.reason, u.bytes) for u in one.undecoded] == [("surplus", 3)]
-    assert one.request is not None
     assert one.request.body is not None
 
 
@@ -181,8 +171,6 @@ def test_a_broker_that_lacks_the_version_answers_api_versions_in_version_0() -> 
     answer = response("ApiVersions", 0, 0, error_code=35)
     (one,) = told(Wire().client(asked).broker(answer).events)
     assert one.undecoded == ()
-    assert one.response is not None
-    assert one.response.decoded is not None
     assert one.response.decoded.version == 0
     assert one.software == "x 1"
 
@@ -201,11 +189,8 @@ def test_tokens_of_gssapi_without_handshake() -> None:
     wire = Wire().client(framed(b"\x60" + bytes(200))).broker(framed(b"challenge"))
     wire.client(framed(b"final")).client(heartbeat(0)).broker(beat(0))
     found = told(wire.events)
-    assert [(e.api, e.state) for e in found] == [
-        ("SaslToken", "answered"),
-        ("SaslToken", "no-reply"),
-        ("Heartbeat", "answered"),
-    ]
+    assert [e.api for e in found] == ["SaslToken", "SaslToken", "Heartbeat"]
+    assert [e.state for e in found] == ["answered", "no-reply", "answered"]
 
 
 def test_sasl_authenticate_tells_the_user_and_may_come_again() -> None:
@@ -226,9 +211,8 @@ def test_a_connection_keeps_the_beginning_of_long_names() -> None:
     long = "x" * 30_000
     wire = Wire().client(request("ApiVersions", 3, 0, client_software_name=long))
     wire.broker(response("ApiVersions", 0, 0, error_code=35))
-    wire.client(request("SaslHandshake", 1, 1, mechanism="PLAIN")).broker(
-        response("SaslHandshake", 1, 1)
-    )
+    wire.client(request("SaslHandshake", 1, 1, mechanism="PLAIN"))
+    wire.broker(response("SaslHandshake", 1, 1))
     wire.client(request("SaslAuthenticate", 1, 2, auth_bytes=b"\0%b\0pw" % long.encode()))
     wire.broker(response("SaslAuthenticate", 1, 2))
     wire.client(heartbeat(3)).broker(beat(3))

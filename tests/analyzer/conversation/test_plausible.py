@@ -8,15 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from kafkascope.analyzer.conversation import plausible
 from kafkascope.analyzer.conversation.detect import describe, look
-from kafkascope.analyzer.conversation.plausible import (
-    Plausibility,
-    find_request,
-    judge_request,
-    judge_response,
-    response_finder,
-    same_client,
-)
+from kafkascope.analyzer.conversation.plausible import Plausibility, judge_request
 from kafkascope.dissectors.registry import APIS, CONTROLLED_SHUTDOWN
 from tests.kit.wire import beat, heartbeat, request
 
@@ -27,7 +21,7 @@ def test_requests_of_every_api_pass(key: int) -> None:
     for version in (api.versions.low, api.versions.high):
         data = request(api.name, version, 5, "app")
         assert judge_request(data, 0) is Plausibility.MAYBE
-        assert find_request(b"\xff\xfe" + data, 0) == 2
+        assert plausible.find_request(b"\xff\xfe" + data, 0) == 2
         assert look(data, kafka_port=False) == "kafka" or key == CONTROLLED_SHUTDOWN
 
 
@@ -54,18 +48,18 @@ def test_what_is_no_request(data: bytes) -> None:
 
 
 def test_a_client_is_known_by_its_id() -> None:
-    assert same_client(heartbeat(1), 0, b"app")
-    assert not same_client(heartbeat(1), 0, b"ap")
-    assert not same_client(heartbeat(1), 0, b"")
+    assert plausible.same_client(heartbeat(1), 0, b"app")
+    assert not plausible.same_client(heartbeat(1), 0, b"ap")
+    assert not plausible.same_client(heartbeat(1), 0, b"")
 
 
 def test_responses_are_known_by_the_ids_in_flight() -> None:
     data = b"\xff" + beat(7)
-    assert response_finder([6, 7])(data, 0) == 1
-    assert response_finder([8])(data, 0) == -1
-    assert response_finder([])(data, 0) == -1
-    assert judge_response(data, 1, [7]) is Plausibility.MAYBE
-    assert judge_response(data, 1, [8]) is Plausibility.NO
+    assert plausible.response_finder([6, 7])(data, 0) == 1
+    assert plausible.response_finder([8])(data, 0) == -1
+    assert plausible.response_finder([])(data, 0) == -1
+    assert plausible.judge_response(data, 1, [7]) is Plausibility.MAYBE
+    assert plausible.judge_response(data, 1, [8]) is Plausibility.NO
 
 
 @given(st.binary(max_size=100), st.booleans())
@@ -78,11 +72,9 @@ def test_any_bytes_are_judged(data: bytes, kafka_port: bool) -> None:
 def test_damaged_requests_are_judged_on_any_port(key: int, data: st.DataObject) -> None:
     api = APIS[key]
     version = data.draw(st.integers(api.versions.low, api.versions.high))
-    damaged = bytearray(
-        request(api.name, version, 5, data.draw(st.sampled_from(["app", "", None])))
-    )
+    client_id = data.draw(st.sampled_from(["app", "", None]))
+    damaged = bytearray(request(api.name, version, 5, client_id))
     for _ in range(data.draw(st.integers(0, 3))):
         damaged[data.draw(st.integers(0, len(damaged) - 1))] = data.draw(st.integers(0, 255))
     for kafka_port in (True, False):
-        found = look(bytes(damaged), kafka_port)
-        assert found in ("kafka", "token", "other", "short")
+        assert look(bytes(damaged), kafka_port) in ("kafka", "token", "other", "short")

@@ -35,10 +35,7 @@ VPCE = b"\xea\0\x0c\1vpce-012345"
 HEADERS = {
     "v1": V1,
     "v2": header_of(2, ORIGIN, BROKER),
-    "tlv": V2
-    + b"\x21\x11\x00\x1b"
-    + header_of(2, ORIGIN, BROKER)[16:]
-    + b"\xea\0\x0c\1vpce-012345",
+    "tlv": V2 + b"\x21\x11\x00\x1b" + header_of(2, ORIGIN, BROKER)[16:] + VPCE,
     "two": header_of(2, Endpoint("10.9.9.9", 7), BROKER) + V1,
 }
 
@@ -89,7 +86,6 @@ def test_packets_may_end_anywhere(cuts: list[int], kind: str) -> None:
 
 def test_a_request_begins_where_its_header_ends() -> None:
     (first, _) = told(serving(V1, apart=False).events)
-    assert first.request is not None
     part = first.request.frame.parts[0]
     assert (first.request.frame.offset, part.at) == (len(V1), 100 + len(V1))
 
@@ -100,10 +96,8 @@ def test_without_a_handshake_in_the_capture() -> None:
 
 
 def test_tls_behind_a_header_is_tls() -> None:
-    context = Context()
-    (one,) = told(
-        Wire().client(V1).client(HELLO).broker(b"\x16\3\3\0\x05hello").close().events, context
-    )
+    wire = Wire().client(V1).client(HELLO).broker(b"\x16\3\3\0\x05hello").close()
+    (one,) = told(wire.events)
     assert one.reason.startswith("TLS")
     assert (one.client, one.connection.via) == (ORIGIN, str(CLIENT))
 

@@ -10,12 +10,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kafkascope.analyzer.conversation.sasl import is_answer, is_token, user_of
-from kafkascope.analyzer.exchanges.offline import open_capture
 from kafkascope.captures.build import Composer
 from kafkascope.captures.formats.write import PcapngWriter
 from kafkascope.dissectors.registry import APIS
 from tests.kit.captures import capture_file
-from tests.kit.run import run
+from tests.kit.run import output
+from tests.kit.samples import rows_of
 from tests.kit.wire import BROKER, CLIENT, MS, START, framed, request, response
 
 
@@ -76,23 +76,16 @@ def test_a_token_without_its_handshake_is_in_no_output(
     frames = [("client", request("Heartbeat", 4, 2)), ("broker", response("Heartbeat", 4, 2))]
     frames = [("client", framed(token)), ("broker", framed(b"")), *frames]
     if not first:
-        frames[:0] = [
-            ("client", request("Metadata", 1, 1)),
-            ("broker", response("Metadata", 1, 1)),
-        ]
+        before = ("client", request("Metadata", 1, 1)), ("broker", response("Metadata", 1, 1))
+        frames[:0] = before
     path, target = capture_file(tmp_path / "mid.pcapng", frames), tmp_path / "cut.pcapng"
-    with open_capture([path]) as capture:
-        told = [each.api for each in capture.exchanges()]
-    assert told == (["SaslToken", "Heartbeat"] if first else ["Metadata", "SaslToken", "Heartbeat"])
-    number = "1" if first else "2"
-    shown = b""
-    for words in (["cut", str(path), "-o", str(target)], ["show", str(path), number, "--hex"]):
-        result = run(*words)
-        assert result.exit_code == 0, result.output
-        shown += result.stdout_bytes
-    assert b"hunter2" not in shown + target.read_bytes()
-    with open_capture([target]) as capture:
-        assert [each.api for each in capture.exchanges()] == told
+    told = [row.api for row in rows_of(path)]
+    assert told == [*([] if first else ["Metadata"]), "SaslToken", "Heartbeat"]
+    shown = output("show", path, 1 if first else 2, "--hex")
+    shown += output("cut", path, "-o", target)
+    assert "hunter2" not in shown
+    assert b"hunter2" not in target.read_bytes()
+    assert [row.api for row in rows_of(target)] == told
 
 
 ANSWERS = [
@@ -118,10 +111,9 @@ def test_what_a_broker_says_in_a_login_that_was_not_seen_is_not_shown(
             for packet in composer.send(side, data):
                 writer.packet(packet, time_ns)
                 time_ns += MS
-    done = run("show", path, "1-3", "--hex")
-    assert done.exit_code == 0, done.output
-    assert f"{len(answer)} bytes that may hold a secret, not shown" in done.stdout
-    assert b64encode(b"hunter2")[:8].decode() not in done.stdout
+    shown = output("show", path, "1-3", "--hex")
+    assert f"{len(answer)} bytes that may hold a secret, not shown" in shown
+    assert b64encode(b"hunter2")[:8].decode() not in shown
 
 
 @pytest.mark.parametrize("answer", [b"v=1", b"r=a,s=b", b"value", b"v=" + b"x" * 200])

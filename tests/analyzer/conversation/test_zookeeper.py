@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 
 from kafkascope.analyzer.conversation.zookeeper import ZooKeeperSession
-from kafkascope.analyzer.exchanges.offline import open_capture
-from kafkascope.analyzer.exchanges.rows import Row, row_of, to_json
+from kafkascope.analyzer.exchanges.rows import Row, to_json
 from kafkascope.dissectors.zookeeper.frames import CONNECT_HEADER
-from tests.kit.samples import SAMPLES
+from tests.kit.captures import records_of
+from tests.kit.samples import SAMPLES, pairs_of
 
 SAMPLE = SAMPLES / "zookeeper.pcap"
 DATA = SAMPLE.read_bytes()
@@ -21,29 +21,18 @@ TCP_PAYLOAD = 16 + 14 + 20 + 32
 """Bytes of a record before what a segment holds: pcap, Ethernet, IP, TCP with timestamps."""
 
 
-def packets() -> list[bytes]:
-    """The records of the sample."""
-    found, at = [], HEAD
-    while at < len(DATA):
-        (size,) = struct.unpack_from("<I", DATA, at + 8)
-        found.append(DATA[at : at + 16 + size])
-        at += 16 + size
-    return found
-
-
-PACKETS = packets()
+PACKETS = records_of(DATA)
 
 
 def rows(home: Path, records: list[bytes]) -> list[tuple[Row, tuple[int, ...]]]:
     """Rows of a capture, each with the times of its packets."""
     path = home / "some.pcap"
     path.write_bytes(DATA[:HEAD] + b"".join(records))
-    capture = open_capture([path])
     found = []
-    for exchange in capture.exchanges():
+    for row, exchange in pairs_of(path):
         sides = (exchange.request, exchange.response)
         at = [part.packet for side in sides if side is not None for part in side.frame.parts]
-        found.append((row_of(exchange, capture.context.names), tuple(at)))
+        found.append((row, tuple(at)))
     return found
 
 
@@ -61,13 +50,9 @@ def key(row: Row) -> tuple[str, int, str]:
 
 def told(row: Row) -> object:
     """What a row says that holes elsewhere must not change."""
-    return (
-        *(row.state, row.correlation_id, row.latency_ns, row.request_bytes, row.response_bytes),
-        *(
-            row.zookeeper and (row.zookeeper.path, row.zookeeper.event, row.zookeeper.zxid),
-            row.errors,
-        ),
-    )
+    zookeeper = row.zookeeper and (row.zookeeper.path, row.zookeeper.event, row.zookeeper.zxid)
+    sizes = row.latency_ns, row.request_bytes, row.response_bytes
+    return row.state, row.correlation_id, *sizes, zookeeper, row.errors
 
 
 @pytest.fixture(scope="module")
@@ -122,7 +107,6 @@ def test_damaged_frames_are_rows_and_never_a_foreign_error(seed: int, tmp_path: 
 def test_a_delete_of_any_version_is_no_handshake() -> None:
     payload = bytes.fromhex("00000053000000020000000c2f746f75722f70722f782f79ffffffff")
     header = ZooKeeperSession().header_of(payload)
-    assert header is not None
     assert (header.correlation_id, header.api_key) != (0, CONNECT_HEADER.api_key)
     assert header.correlation_id == 0x53
 

@@ -53,13 +53,11 @@ class Listing:
         self.rows: list[dict[str, Any]] = []
 
     def send(self, data: bytes) -> None:
-        assert self.process.stdin is not None
         self.process.stdin.write(data)
         self.process.stdin.flush()
 
     def take(self, count: int) -> None:
         """Wait for so many rows."""
-        assert self.process.stdout is not None
         for _ in range(count):
             line = self.process.stdout.readline()
             if not line:

@@ -6,33 +6,25 @@ import json
 from pathlib import Path
 from typing import Any
 
-import pyarrow.parquet as pq
-
 from kafkascope.analyzer.exchanges.offline import open_capture
 from kafkascope.analyzer.exchanges.records import record_lines
 from kafkascope.analyzer.pipeline import runner
 from kafkascope.analyzer.pipeline.tables.collect import TableOptions
 from kafkascope.schemas.decoding import Payloads
 from kafkascope.schemas.known import KnownSchemas
+from tests.analyzer.pipeline.kit import rows_of
 
+PLACE = ("source", "topic", "partition", "offset")
 DECODED = [f"{side}_{what}" for side in ("key", "value") for what in ("schema", "decoded", "error")]
 
 
 def table(out: Path) -> list[Any]:
     """Topic, place and decoded members of all records."""
-    rows = [
-        row
-        for path in sorted((out / "records").glob("*/*.parquet"))
-        for row in pq.ParquetFile(path).read().to_pylist()
+    found = [
+        [row[name] for name in PLACE] + [row[name] and json.loads(row[name]) for name in DECODED]
+        for row in rows_of(out, "records")
     ]
-    return sorted(
-        (
-            [row[name] for name in ("source", "topic", "partition", "offset")]
-            + [row[name] and json.loads(row[name]) for name in DECODED]
-            for row in rows
-        ),
-        key=repr,
-    )
+    return sorted(found, key=repr)
 
 
 def records(path: Path, known: KnownSchemas) -> list[Any]:
@@ -42,8 +34,7 @@ def records(path: Path, known: KnownSchemas) -> list[Any]:
         for exchange in read.exchanges():
             for several in record_lines(exchange, read.context.names, [], payloads):
                 lines += map(json.loads, several.splitlines())
-    names = ["source", "topic", "partition", "offset", *DECODED]
-    return sorted(([line.get(name) for name in names] for line in lines), key=repr)
+    return sorted(([line.get(name) for name in (*PLACE, *DECODED)] for line in lines), key=repr)
 
 
 def run(path: Path, out: Path, known: KnownSchemas | None, engine: Any = None) -> Any:

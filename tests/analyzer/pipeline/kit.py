@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import shutil
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -19,6 +20,7 @@ from kafkascope.analyzer.pipeline.runner import Result
 from kafkascope.analyzer.pipeline.tables.collect import TableOptions
 from kafkascope.analyzer.pipeline.tables.facts import TableFacts
 from kafkascope.analyzer.pipeline.tables.schemas import TABLES
+from kafkascope.captures.inputs.keylogs import read_key_logs
 from kafkascope.captures.limits import LIMITS, CaptureLimits
 from kafkascope.captures.tls.keys.keylog import KeyLog
 from tests.kit.captures import Tape
@@ -65,20 +67,47 @@ def made(
     limits: CaptureLimits = LIMITS,
     **options: Any,
 ) -> tuple[dict[str, list[Any]], runner.Result]:
-    how: dict[str, Any] = {
-        "engine": engine or runner.PLAIN,
-        "split_bytes": size,
-        "keys": keys,
-        "limits": limits,
-    }
-    how["used"] = "replace"
-    result = runner.run(inputs, out, TableOptions(**options), **how)
+    result = runner.run(
+        inputs,
+        out,
+        TableOptions(**options),
+        engine=engine or runner.PLAIN,
+        split_bytes=size,
+        keys=keys,
+        limits=limits,
+        used="replace",
+    )
     return tables(out), result
 
 
-def exchanges(out: Path) -> list[dict[str, Any]]:
-    paths = sorted((out / "exchanges").glob("*/*.parquet"))
+def made_alike(
+    inputs: list[str],
+    folder: Path,
+    tasks: int = 3,
+    *,
+    keylog: Iterable[Path] = (),
+    export: bool = True,
+    **options: Any,
+) -> dict[str, list[Any]]:
+    """All rows of `folder/plain`, which the shuffled way in `folder/apart` makes as well, and which
+    are those of an export."""
+    options["keys"] = read_key_logs(list(keylog))
+    expected, _ = made(inputs, folder / "plain", **options)
+    if export:
+        check_against_export(folder / "plain", inputs, keylog, options.get("decode_as", ()))
+    found, _ = made(inputs, folder / "apart", Apart(tasks), **options)
+    assert found == expected
+    return expected
+
+
+def rows_of(out: Path, table: str) -> list[dict[str, Any]]:
+    """The rows of a table in the order of its files."""
+    paths = sorted((out / table).glob("*/*.parquet"))
     return [row for path in paths for row in pq.ParquetFile(path).read().to_pylist()]
+
+
+def exchanges(out: Path) -> list[dict[str, Any]]:
+    return rows_of(out, "exchanges")
 
 
 def exported(
@@ -96,41 +125,12 @@ def exported(
 
 
 SAME = (
-    "number",
-    "connection",
-    "client_address",
-    "broker_address",
-    "client_id",
-    "software",
-    "user",
-    "api_key",
-    "api",
-    "api_version",
-    "correlation_id",
-    "request_bytes",
-    "response_bytes",
-    "latency_ns",
-    "server_ns",
-    "throttle_ms",
-    "state",
-    "reason",
-    "topics",
-    "implied_topics",
-    "topic_ids",
-    "partitions",
-    "groups",
-    "members",
-    "generations",
-    "producer_ids",
-    "producer_epochs",
-    "transactional_ids",
-    "acks",
-    "codecs",
-    "records",
-    "batches",
-    "offset",
-    "frames",
+    "number connection client_address broker_address client_id software user api_key api"
+    " api_version correlation_id request_bytes response_bytes latency_ns server_ns throttle_ms"
+    " state reason topics implied_topics topic_ids partitions groups members generations"
+    " producer_ids producer_epochs transactional_ids acks codecs records batches offset frames"
 )
+"""Columns that tables and JSON have alike."""
 
 
 STAGES = {
@@ -154,7 +154,7 @@ def check_against_export(
     assert rows.keys() == expected.keys()
     for key, row in rows.items():
         other = expected[key]
-        for name in SAME:
+        for name in SAME.split():
             mine, theirs = row[name], as_told(other[name])
             assert mine == theirs, (key, name, mine, theirs)
         for name, told in STAGES.items():
@@ -168,8 +168,6 @@ def check_against_export(
 
 
 MORE = {"frames": True, "segments": True}
-
-
 ALL = {"full": True, "records": True, **MORE}
 
 
@@ -178,8 +176,6 @@ PORTS = (443, 19092)
 
 
 NOW = ClosedRule(settle_s=0)
-
-
 LAST = ClosedRule(last=True)
 
 
@@ -200,6 +196,20 @@ def rotated(seed: int, folder: Path) -> list[Path]:
 
 def caught(inputs: Path, out: Path, rule: ClosedRule, **how: Any) -> list[Result]:
     return list(catch_up([str(inputs)], out, TableOptions(), rule, **how))
+
+
+def in_batches(
+    paths: Iterable[Path], spool: Path, out: Path, sizes: Callable[[], int], **how: Any
+) -> Iterator[Result]:
+    """Let batches of so many files follow each other, each read by a process of its own."""
+    spool.mkdir()
+    left = list(paths)
+    while left:
+        for path in left[: (size := sizes())]:
+            shutil.copy(path, spool)
+        left = left[size:]
+        yield from caught(spool, out, NOW, **how)
+    yield from caught(spool, out, LAST, **how)
 
 
 def without(rows: list[dict[str, Any]], *names: str) -> list[Any]:

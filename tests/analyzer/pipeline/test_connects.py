@@ -3,32 +3,28 @@
 from __future__ import annotations
 
 import gzip
-import json
-import shutil
 from collections import Counter
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from random import Random
 from tempfile import TemporaryDirectory
 from typing import Any
 
-import pyarrow.parquet as pq
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kafkascope.analyzer.exchanges.offline import open_capture
-from kafkascope.analyzer.exchanges.rows import row_of
 from kafkascope.analyzer.pipeline.tables import collect
 from kafkascope.analyzer.statistics.connections import Connections
-from kafkascope.analyzer.statistics.exchange_batch import ExchangeBatch
 from kafkascope.captures.build import Composer
 from kafkascope.captures.limits import CaptureLimits
 from kafkascope.captures.model import Endpoint
 from kafkascope.captures.packets.tcp import ACK, FIN, RST, SYN
-from tests.analyzer.pipeline.kit import LAST, NOW, Apart, caught, made
+from tests.analyzer.pipeline.kit import PORTS, Apart, in_batches, made, made_alike, rows_of
 from tests.kit.captures import START_NS, Tape
-from tests.kit.run import run
+from tests.kit.counting import count_captures
+from tests.kit.run import objects
 from tests.kit.samples import CAUSES
 from tests.kit.traffic import tape
 from tests.kit.wire import MS, request, response
@@ -43,20 +39,13 @@ BROKER = Endpoint("10.0.1.2", 9092)
 
 
 def rows(out: Path) -> list[dict[str, Any]]:
-    found: list[dict[str, Any]] = []
-    for path in (out / "connections").glob("*/*.parquet"):
-        found += pq.ParquetFile(path).read().to_pylist()
-    return sorted(found, key=lambda row: row["connection"])
+    return sorted(rows_of(out, "connections"), key=lambda row: row["connection"])
 
 
-def counted(inputs: list[str]) -> list[dict[str, Any]]:
+def counted(*inputs: Path) -> list[dict[str, Any]]:
     statistic = Connections()
-    with open_capture(inputs) as capture:
-        capture.watch = statistic.saw
-        for exchange in capture.exchanges():
-            statistic.add(ExchangeBatch.of(row_of(exchange, capture.context.names), exchange))
-        found = statistic.rows(capture.context.names)
-    return sorted(found, key=lambda line: line["connection"])
+    names = count_captures(inputs, statistic)
+    return sorted(statistic.rows(names), key=lambda line: line["connection"])
 
 
 def told(lines: list[dict[str, Any]]) -> list[list[Any]]:
@@ -117,10 +106,8 @@ def test_both_ways_tell_what_the_statistic_tells(seed: int, size: int, tasks: in
         path = Path(folder)
         (path / "in").mkdir()
         names = files(seed, path / "in")
-        expected, _ = made(names, path / "plain", size=size)
-        found, _ = made(names, path / "apart", Apart(tasks), size=size)
-        assert found == expected
-        assert told(rows(path / "plain")) == told(counted(names))
+        made_alike(names, path, tasks, size=size, export=False, decode_as=PORTS)
+        assert told(rows(path / "plain")) == told(counted(path / "in"))
 
 
 @given(seed=st.integers(0, 1 << 32))
@@ -130,15 +117,10 @@ def test_batches_tell_what_one_run_tells(seed: int) -> None:
     with TemporaryDirectory() as folder:
         path = Path(folder)
         (path / "in").mkdir()
-        (path / "spool").mkdir()
         names = files(seed, path / "in", only=seed % 2 == 0)
         made(names, path / "whole")
-        rng = Random(seed)
-        for at in range(0, len(names), step := rng.choice([1, 2, 9])):
-            for name in names[at : at + step]:
-                shutil.copy(name, path / "spool")
-            caught(path / "spool", path / "out", NOW)
-        caught(path / "spool", path / "out", LAST)
+        step = Random(seed).choice([1, 2, 9])
+        assert list(in_batches(map(Path, names), path / "spool", path / "out", lambda: step))
         assert told(rows(path / "out")) == told(rows(path / "whole"))
 
 
@@ -152,12 +134,12 @@ def test_a_connect_waits_until_the_end_of_the_capture(
     capture.frames = [(START_NS, connect), (START_NS + rest * MS, NOT_TCP)]
     path = tmp_path / "in.pcap"
     path.write_bytes(capture.pcap())
-    for name, way in (("plain", None), ("apart", Apart())):
-        made([str(path)], tmp_path / name, *([way] if way else []))
+    made_alike([str(path)], tmp_path)
+    for name in ("plain", "apart"):
         assert [row["state"] for row in rows(tmp_path / name)] == [state]
-        stored = run("stats", "connections", tmp_path / name, "--json")
-        assert json.loads(stored.stdout)["state"] == state
-    assert [line["state"] for line in counted([str(path)])] == [state]
+        (stored,) = objects("stats", "connections", tmp_path / name, "--json")
+        assert stored["state"] == state
+    assert [line["state"] for line in counted(path)] == [state]
 
 
 @pytest.mark.parametrize(
@@ -170,31 +152,34 @@ def test_a_connect_waits_until_the_end_of_the_capture(
 def test_real_connects(name: str, expected: dict[str, int], tmp_path: Path) -> None:
     source = tmp_path / "in.pcap"
     source.write_bytes(gzip.decompress((CAUSES / f"{name}.pcap.gz").read_bytes()))
-    whole, _ = made([str(source)], tmp_path / "plain")
-    apart, _ = made([str(source)], tmp_path / "apart", Apart(), size=5_000)
-    assert apart == whole
+    made_alike([str(source)], tmp_path, size=5_000)
     found = rows(tmp_path / "plain")
     assert Counter(row["state"] for row in found) == expected
-    of_tables = [
-        run("stats", "connections", each, "--json").stdout
+    expected, *stored = (
+        objects("stats", "connections", each, "--json")
         for each in (source, tmp_path / "plain", tmp_path / "apart")
-    ]
-    assert of_tables[1] == of_tables[0] == of_tables[2]
-    assert told(found) == told([json.loads(line) for line in of_tables[0].splitlines()])
+    )
+    assert stored == [expected] * 2
+    assert told(found) == told(expected)
+
+
+def most_seen(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """The numbers of connections that a collector keeps whenever it settles."""
+    kept: list[int] = []
+    settle = collect.TableCollector.settle
+
+    def settled(self: collect.TableCollector) -> None:
+        kept.append(len(self._seen))
+        settle(self)
+
+    monkeypatch.setattr(collect.TableCollector, "settle", settled)
+    return kept
 
 
 def test_a_flood_is_not_kept_and_not_cut(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """Rows of connects that are over are made before the end, each once."""
     few = CaptureLimits(connections=20)
-    kept = 0
-    settle = collect.TableCollector.settle
-
-    def settled(self: collect.TableCollector) -> None:
-        nonlocal kept
-        kept = max(kept, len(self._seen))
-        settle(self)
-
-    monkeypatch.setattr(collect.TableCollector, "settle", settled)
+    kept = most_seen(monkeypatch)
     flood = Tape()
     for number in range(500):
         made_of = Composer(Endpoint("10.0.0.4", 2000 + number), BROKER)
@@ -206,7 +191,7 @@ def test_a_flood_is_not_kept_and_not_cut(monkeypatch: pytest.MonkeyPatch, tmp_pa
     path = tmp_path / "flood.pcap"
     path.write_bytes(flood.pcap())
     whole, _ = made([str(path)], tmp_path / "plain", limits=few)
-    assert 20 < kept < 60
+    assert 20 < max(kept) < 60
     apart, _ = made([str(path)], tmp_path / "apart", Apart(), size=5_000, limits=few)
     assert apart == whole
     states = Counter(row["state"] for row in rows(tmp_path / "plain"))
@@ -217,21 +202,16 @@ def shaken(number: int) -> list[bytes]:
     return Composer(Endpoint("10.0.0.4", 2000 + number), BROKER).open()
 
 
-def asked(number: int) -> list[bytes]:
+def asked(number: int, *, ends: bool = False) -> list[bytes]:
     """A connection with one exchange, which stays open."""
     tape = Composer(Endpoint("10.0.0.4", 2000 + number), BROKER)
     sent = tape.open()
     sent += tape.send(0, request("ApiVersions", 0, 1))
-    return sent + tape.send(1, response("ApiVersions", 0, 1))
-
-
-def closed(number: int) -> list[bytes]:
-    """One with an exchange, and its end."""
-    tape = Composer(Endpoint("10.0.0.4", 2000 + number), BROKER)
-    sent = tape.open()
-    sent += tape.send(0, request("ApiVersions", 0, 1))
     sent += tape.send(1, response("ApiVersions", 0, 1))
-    return [*sent, tape.packet(0, FIN | ACK), tape.packet(1, FIN | ACK)]
+    return sent + [tape.packet(side, FIN | ACK) for side in (0, 1) if ends]
+
+
+closed = partial(asked, ends=True)
 
 
 @pytest.mark.parametrize("each", [asked, shaken, closed])
@@ -242,14 +222,6 @@ def test_connections_are_written_when_they_are_over(
     a million of one SYN each twice that."""
     few = CaptureLimits(connections=20)
     monkeypatch.setattr(collect, "ROWS", 10)
-    kept = 0
-    settle = collect.TableCollector.settle
-
-    def settled(self: collect.TableCollector) -> None:
-        nonlocal kept
-        kept = max(kept, len(self._seen))
-        settle(self)
-
     tape = Tape()
     for number in range(500):
         for late, packet in enumerate(each(number)):
@@ -257,7 +229,7 @@ def test_connections_are_written_when_they_are_over(
     path = tmp_path / "in.pcap"
     path.write_bytes(tape.pcap())
     apart, _ = made([str(path)], tmp_path / "apart", Apart(), size=5_000, limits=few)
-    monkeypatch.setattr(collect.TableCollector, "settle", settled)
+    kept = most_seen(monkeypatch)
     whole, _ = made([str(path)], tmp_path / "plain", limits=few)
     if each is closed:
         # Others are forgotten in a crowd, and open where each is read alone.
@@ -265,4 +237,4 @@ def test_connections_are_written_when_they_are_over(
     found = rows(tmp_path / "plain")
     assert [row["connection"] for row in found] == list(range(500))
     assert {row["exchanges"] for row in found} == {int(each is not shaken)}
-    assert kept < 80
+    assert max(kept) < 80

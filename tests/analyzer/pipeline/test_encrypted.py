@@ -12,7 +12,6 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
-import pyarrow.parquet as pq
 import pytest
 
 from kafkascope.analyzer.exchanges.offline import open_capture
@@ -21,6 +20,7 @@ from kafkascope.analyzer.pipeline.job import job_of
 from kafkascope.analyzer.pipeline.tables.collect import TableOptions
 from kafkascope.captures.inputs.keylogs import read_key_logs
 from kafkascope.extras import MissingExtra
+from tests.analyzer.pipeline import kit
 from tests.analyzer.pipeline.encrypted import (
     LOGS,
     PORTS,
@@ -31,18 +31,16 @@ from tests.analyzer.pipeline.encrypted import (
     written,
 )
 from tests.analyzer.pipeline.kit import (
-    COMMANDS,
-    LAST,
-    NOW,
     Apart,
     caught,
-    check_against_export,
     exchanges,
+    in_batches,
     made,
-    tables,
+    made_alike,
+    rows_of,
     without,
 )
-from tests.kit.run import lines_of, run
+from tests.kit.run import lines_of, objects, run
 from tests.kit.samples import SAMPLES, TLS
 from tests.matrix import each_nth
 
@@ -55,10 +53,7 @@ def test_real_traffic(path: Path, tmp_path: Path) -> None:
     truth: dict[str, Any] = json.loads(path.read_text())
     capture = str(TLS / truth["capture"])
     logs = [] if truth.get("keys_inside") else [TLS / truth["keys"]]
-    expected, _ = made([capture], tmp_path / "plain", keys=read_key_logs(logs), **MORE)
-    check_against_export(tmp_path / "plain", [capture], keylog=logs)
-    found, _ = made([capture], tmp_path / "apart", Apart(), 5_000, keys=read_key_logs(logs), **MORE)
-    assert found == expected
+    made_alike([capture], tmp_path, keylog=logs, size=5_000, **MORE)
 
 
 @pytest.mark.parametrize(
@@ -71,10 +66,7 @@ def test_real_traffic(path: Path, tmp_path: Path) -> None:
 )
 def test_many_captures_at_once(logs: list[Path], tmp_path: Path) -> None:
     captures = encrypted()
-    expected, _ = made(captures, tmp_path / "plain", keys=read_key_logs(logs))
-    check_against_export(tmp_path / "plain", captures, keylog=logs)
-    found, _ = made(captures, tmp_path / "apart", Apart(), 9_000, keys=read_key_logs(logs))
-    assert found == expected
+    made_alike(captures, tmp_path, keylog=logs, size=9_000)
     answered = [row for row in exchanges(tmp_path / "apart") if row["state"] == "answered"]
     assert len(answered) > 200 if logs == LOGS else 100 > len(answered) > 0
 
@@ -86,11 +78,11 @@ def test_secrets_of_other_traffic_open_nothing(tmp_path: Path) -> None:
     wrong.write_text(re.sub(r"[0-9a-fA-F]$", lambda last: "01"[last[0] == "0"], text, flags=re.M))
     captures = [each for each in encrypted() if "dsb" not in each]
     expected, _ = made(captures, tmp_path / "plain", keys=read_key_logs([wrong]))
-    check_against_export(tmp_path / "plain", captures, keylog=[wrong])
+    kit.check_against_export(tmp_path / "plain", captures, keylog=[wrong])
     found, _ = made(captures, tmp_path / "apart", Apart(), 9_000, keys=read_key_logs([wrong]))
     assert counted(found) == counted(expected)
     assert exchanges(tmp_path / "apart") == []
-    errors = {row["tls_error"] for row in connections(tmp_path / "apart")}
+    errors = {row["tls_error"] for row in rows_of(tmp_path / "apart", "connections")}
     assert "bad-secret" in errors
 
 
@@ -113,12 +105,9 @@ def test_damaged_traffic(seed: int, tmp_path: Path) -> None:
             one, other = packets[at], packets[at + random.randint(1, 3)]
             packets[at] = other._replace(time_ns=one.time_ns)
     names = [str(written(packets, tmp_path / "damaged.pcapng"))]
-    options = {"decode_as": PORTS, **MORE}
-    expected, _ = made(names, tmp_path / "plain", keys=read_key_logs(LOGS), **options)
-    apart = Apart(1 + seed % 4)
     size = random.choice([3000, 20_000])
-    found, _ = made(names, tmp_path / "apart", apart, size, keys=read_key_logs(LOGS), **options)
-    assert found == expected
+    options = {"keylog": LOGS, "decode_as": PORTS, "size": size, **MORE}
+    made_alike(names, tmp_path, 1 + seed % 4, export=False, **options)
 
 
 RESUMED = ("tls12-tickets", "tls12-session-ids", "tls13-midstream", "tls12-renegotiation-cbc")
@@ -129,25 +118,13 @@ def test_what_resumes_or_goes_on_in_another_file(name: str, tmp_path: Path) -> N
     logs = [TLS / f"{name}.keys"]
     (tmp_path / "in").mkdir()
     paths = rotated(f"{name}.pcap.gz", tmp_path / "in", 23)
-    names = [str(each) for each in paths]
-    whole, _ = made(names, tmp_path / "plain", keys=read_key_logs(logs))
-    check_against_export(tmp_path / "plain", names, keylog=logs)
-    found, _ = made(names, tmp_path / "apart", Apart(), keys=read_key_logs(logs))
-    assert found == whole
-
-    # The same in batches, each by a process of its own.
-    spool, out, random = tmp_path / "spool", tmp_path / "out", Random(name)
-    spool.mkdir()
-    while paths:
-        for _ in range(min(len(paths), random.choice([1, 2]))):
-            shutil.copy(paths.pop(0), spool)
-        caught(spool, out, NOW, keys=read_key_logs(logs))
+    whole = made_alike([str(each) for each in paths], tmp_path, keylog=logs)
+    out, random, keys = tmp_path / "out", Random(name), read_key_logs(logs)
+    for _ in in_batches(paths, tmp_path / "spool", out, lambda: random.choice([1, 2]), keys=keys):
         assert list(leaks(out, logs)) == []
-    caught(spool, out, LAST, keys=read_key_logs(logs))
-    assert list(leaks(out, logs)) == []
-    in_batches = without(exchanges(out), "number", "file_id")
-    assert in_batches == without(exchanges(tmp_path / "plain"), "number", "file_id")
-    assert len(tables(out)["connections"]) == len(whole["connections"])
+    parts = without(exchanges(out), "number", "file_id")
+    assert parts == without(exchanges(tmp_path / "plain"), "number", "file_id")
+    assert len(kit.tables(out)["connections"]) == len(whole["connections"])
 
 
 def test_a_batch_without_the_key_log_says_so(tmp_path: Path) -> None:
@@ -156,11 +133,11 @@ def test_a_batch_without_the_key_log_says_so(tmp_path: Path) -> None:
     spool, out = tmp_path / "spool", tmp_path / "out"
     spool.mkdir()
     shutil.copy(first, spool)
-    caught(spool, out, NOW, keys=read_key_logs(logs))
+    caught(spool, out, kit.NOW, keys=read_key_logs(logs))
     for path in rest:
         shutil.copy(path, spool)
-    caught(spool, out, LAST)
-    told = {row["tls_error"]: row["exchanges"] for row in connections(out)}
+    caught(spool, out, kit.LAST)
+    told = {row["tls_error"]: row["exchanges"] for row in rows_of(out, "connections")}
     assert told.keys() == {"no-key-log"}
     assert any(told.values())
 
@@ -182,9 +159,7 @@ def test_a_key_log_inside_counts_for_all_that_is_converted(late: int, tmp_path: 
     first = written(packets[:late], tmp_path / "0.pcapng")
     second = written(packets[late:], tmp_path / "1.pcapng", log)
     names = [str(first), str(second)] if late else [str(second)]
-    expected, _ = made(names, tmp_path / "plain")
-    found, _ = made(names, tmp_path / "apart", Apart())
-    assert found == expected
+    made_alike(names, tmp_path, export=False)
     told = [row for row in exchanges(tmp_path / "plain") if row["state"] == "answered"]
     assert len(told) == 24
 
@@ -197,9 +172,7 @@ def test_a_key_log_in_each_of_many_files_is_kept_once(tmp_path: Path) -> None:
     names = [str(each) for each in paths]
     job = job_of(names, TableOptions())
     assert [len(file.index.secrets) for file in job.files] == [1, 0, 0]
-    expected, _ = made(names, tmp_path / "plain")
-    found, _ = made(names, tmp_path / "apart", Apart())
-    assert found == expected
+    made_alike(names, tmp_path, export=False)
     assert len(exchanges(tmp_path / "apart")) == 25
 
 
@@ -244,7 +217,7 @@ def stored(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return out
 
 
-@pytest.mark.parametrize("words", each_nth(COMMANDS, 4), ids=" ".join)
+@pytest.mark.parametrize("words", each_nth(kit.COMMANDS, 4), ids=" ".join)
 def test_commands_say_the_same_of_tables(words: tuple[str, ...], stored: Path) -> None:
     theirs = run(*words, str(TLS), "--json", *KEYLOG)
     ours = run(*words, str(stored), "--json")
@@ -275,9 +248,8 @@ def test_tables_are_not_decrypted_again(stored: Path) -> None:
 
 
 def test_connections_say_why_they_cannot_be_read(stored: Path) -> None:
-    told = run("stats", "connections", str(stored), "--json").stdout.splitlines()
-    expected = [json.loads(line) for line in told]
-    found = {row["connection"]: row for row in connections(stored)}
+    expected = objects("stats", "connections", stored, "--json")
+    found = {row["connection"]: row for row in rows_of(stored, "connections")}
     assert len(found) == len(expected)
     for line in expected:
         mine = found[line["connection"]]
@@ -285,11 +257,6 @@ def test_connections_say_why_they_cannot_be_read(stored: Path) -> None:
             assert (mine[name] or "") == (line[name] or ""), name
     errors = {row["tls_error"] for row in found.values()}
     assert {None, "no-secret", "no-handshake"} < errors
-
-
-def connections(out: Path) -> list[dict[str, Any]]:
-    paths = (out / "connections").glob("*/*.parquet")
-    return [row for path in paths for row in pq.ParquetFile(path).read().to_pylist()]
 
 
 def test_the_command_takes_key_logs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

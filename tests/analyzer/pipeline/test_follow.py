@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shutil
-import struct
 from dataclasses import fields
 from pathlib import Path
 from random import Random
@@ -46,8 +45,9 @@ from kafkascope.captures.tls.search import Search
 from kafkascope.captures.tls.sources import KeySources
 from kafkascope.captures.tls.state import Side
 from kafkascope.captures.tls.stream import TlsStream
+from tests.analyzer.pipeline import kit
 from tests.analyzer.pipeline.kit import LAST, NOW, caught, exchanges, made, rotated, tables, without
-from tests.kit.captures import START_NS, A, B, Tape
+from tests.kit.captures import START_NS, A, B, Tape, records_of
 from tests.kit.samples import SAMPLES
 from tests.kit.wire import request, response
 from tests.matrix import mostly_slow
@@ -55,25 +55,8 @@ from tests.matrix import mostly_slow
 ZOOKEEPER = SAMPLES / "zookeeper.pcap"
 
 
-def packets_of(data: bytes) -> tuple[bytes, list[bytes]]:
-    """The head of a pcap file, and its packets with their heads."""
-    packets, at = [], 24
-    while at < len(data):
-        (size,) = struct.unpack_from("<I", data, at + 8)
-        packets.append(data[at : at + 16 + size])
-        at += 16 + size
-    return data[:24], packets
-
-
-def in_batches(paths: list[Path], spool: Path, out: Path, random: Random) -> int:
-    spool.mkdir()
-    left = list(paths)
-    count = 0
-    while left:
-        for _ in range(min(len(left), random.choice([1, 2, 5]))):
-            shutil.copy(left.pop(0), spool)
-        count += len(caught(spool, out, NOW))
-    return count + len(caught(spool, out, LAST))
+def in_batches(paths: list[Path], spool: Path, out: Path, random: Random) -> None:
+    assert list(kit.in_batches(paths, spool, out, lambda: random.choice([1, 2, 5])))
 
 
 @given(seed=st.integers(0, 1 << 32))
@@ -96,12 +79,13 @@ def test_batches_together_are_the_whole(seed: int) -> None:
 
 @pytest.mark.parametrize("count", mostly_slow([3, 7, 40], lambda count: count == 40))
 def test_batches_may_end_anywhere_in_sessions_with_zookeeper(count: int, tmp_path: Path) -> None:
-    head, packets = packets_of(ZOOKEEPER.read_bytes())
+    data = ZOOKEEPER.read_bytes()
+    packets = records_of(data)
     (tmp_path / "in").mkdir()
     paths = []
     for at in range(0, len(packets), count):
         paths.append(tmp_path / "in" / f"{at:04}.pcap")
-        paths[-1].write_bytes(head + b"".join(packets[at : at + count]))
+        paths[-1].write_bytes(data[:24] + b"".join(packets[at : at + count]))
     made([str(path) for path in paths], tmp_path / "whole")
     in_batches(paths, tmp_path / "spool", tmp_path / "out", Random(count))
     whole, parts = exchanges(tmp_path / "whole"), exchanges(tmp_path / "out")
@@ -138,9 +122,7 @@ def test_of_two_hosts_only_what_goes_on_is_carried(tmp_path: Path) -> None:
     assert max(sizes) < 1.05 * min(sizes)
     caught(spool, out, LAST)
     assert sorted(row["number"] for row in exchanges(out)) == list(range(1, 187))
-    paths = (out / "connections").glob("*/*")
-    rows = [row for path in paths for row in pq.read_table(path).to_pylist()]
-    assert sorted(row["exchanges"] for row in rows) == [*[1] * 180, 6]
+    assert sorted(row["exchanges"] for row in kit.rows_of(out, "connections")) == [*[1] * 180, 6]
 
 
 def test_a_batch_that_was_killed_is_made_again(tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kafkascope.captures.inputs.files import Source
-from tests.analyzer.pipeline.kit import Apart, check_against_export, exchanges, made
+from tests.analyzer.pipeline.kit import MORE, exchanges, made, made_alike
 from tests.kit.captures import Tape
 from tests.kit.samples import SAMPLES
 from tests.kit.traffic import bursts, files, in_order, tape, written
@@ -57,12 +57,7 @@ def test_whatever_happens_on_the_network(seed: int, shift_ns: int, size: int, ta
         (path / "in").mkdir()
         names = copies(Random(seed), tape(seed).frames, path / "in", shift_ns)
         more = files(seed + 1, path / "in") if seed % 3 == 0 else []
-        expected, _ = made([*names, *more], path / "plain", size=size, frames=True, segments=True)
-        check_against_export(path / "plain", [*names, *more])
-        found, _ = made(
-            [*names, *more], path / "apart", Apart(tasks), size=size, frames=True, segments=True
-        )
-        assert found == expected
+        made_alike([*names, *more], path, tasks, size=size, **MORE)
 
 
 @pytest.mark.parametrize("name", ["aiokafka.pcap", "rebalance.pcap", "transactions.pcap"])
@@ -79,10 +74,9 @@ def test_copies_have_the_rows_of_the_whole(name: str, shift_ns: int, tmp_path: P
     for path in map(Path, names):
         data = path.read_bytes()
         path.write_bytes(data[:20] + link_type.to_bytes(4, "little") + data[24:])
-    for how, engine in (("plain", None), ("apart", Apart())):
-        made(names, tmp_path / how, engine)
+    made_alike(names, tmp_path)
+    for how in ("plain", "apart"):
         assert rows(tmp_path / how) == rows(tmp_path / "expected")
-    check_against_export(tmp_path / "plain", names)
 
 
 @pytest.mark.parametrize("seed", [1, 2, 3])
@@ -95,7 +89,4 @@ def test_files_that_are_not_in_the_order_of_time(seed: int, tmp_path: Path) -> N
         [(at + 60_000 * MS, frame) for at, frame in frames], tmp_path / "in" / "b.pcap"
     )
     names = [shuffled, second]
-    expected, _ = made(names, tmp_path / "plain", size=3_000, frames=True, segments=True)
-    check_against_export(tmp_path / "plain", names)
-    found, _ = made(names, tmp_path / "apart", Apart(3), size=3_000, frames=True, segments=True)
-    assert found == expected
+    made_alike(names, tmp_path, size=3_000, **MORE)

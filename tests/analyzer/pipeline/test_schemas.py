@@ -6,7 +6,6 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-import pyarrow.parquet as pq
 import pytest
 
 from kafkascope.analyzer.exchanges.seen_schemas import schemas_in
@@ -16,7 +15,7 @@ from kafkascope.captures.build import Composer
 from kafkascope.schemas.known import Assigned, KnownSchemas
 from kafkascope.schemas.model import Schema, SchemaKey
 from tests.analyzer.pipeline.decoded import records, run, table
-from tests.analyzer.pipeline.kit import Apart
+from tests.analyzer.pipeline.kit import Apart, rows_of
 from tests.kit import wire
 from tests.kit.batches import batch
 from tests.kit.captures import START_NS, A, B, Tape
@@ -49,17 +48,13 @@ def composed(path: Path, frames: Iterable[tuple[int, bytes]]) -> Path:
 def by_id(folder_: Path, *, named: bool = True) -> Path:
     """Two records of a topic that requests name by its id; its name comes at the end."""
     data = batch([(None, b"\0\0\0\0\1\x02"), (None, b"\x04")])
-    topics = [
-        {"topic_id": TOPIC_ID, "partition_data": [{"index": 0, "records": data}]},
-    ]
+    topics = [{"topic_id": TOPIC_ID, "partition_data": [{"index": 0, "records": data}]}]
     frames = [
         (0, wire.request("Produce", 13, 1, acks=-1, topic_data=topics)),
         (1, wire.response("Produce", 13, 1, responses=[])),
         (0, wire.request("Metadata", 12, 2)),
     ]
-    listed = {"error_code": 0, "name": "orders", "topic_id": TOPIC_ID, "is_internal": False}
-    listed |= {"partitions": [], "topic_authorized_operations": 0}
-    topic = [listed] if named else []
+    topic = [{"name": "orders", "topic_id": TOPIC_ID}] if named else []
     frames.append((1, wire.response("Metadata", 12, 2, topics=topic)))
     return composed(folder_ / "by-id.pcap", frames)
 
@@ -150,8 +145,7 @@ def test_findings_of_tables_know_schemas(tmp_path: Path) -> None:
     states = [
         [
             row["state"]
-            for each in sorted((tmp_path / way / "statistics").glob("*/*.parquet"))
-            for row in pq.ParquetFile(each).read().to_pylist()
+            for row in rows_of(tmp_path / way, "statistics")
             if row["statistic"] == "findings"
         ]
         for way in ("plain", "apart")

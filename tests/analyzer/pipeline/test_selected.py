@@ -3,7 +3,6 @@ choose of the captures."""
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Callable
 from functools import cache
@@ -14,17 +13,18 @@ from typing import Any, Final
 import pytest
 
 from kafkascope.analyzer.exchanges.column import columns_of
-from kafkascope.analyzer.exchanges.offline import open_capture
-from kafkascope.analyzer.exchanges.rows import Row, row_of
+from kafkascope.analyzer.exchanges.rows import Row
 from kafkascope.analyzer.filter.bind import IN_TABLES, IN_TASKS, bind, demand
 from kafkascope.analyzer.filter.errors import FilterError
 from kafkascope.analyzer.filter.fields import FIELDS, Field
 from kafkascope.analyzer.pipeline.follow import ClosedRule, catch_up
+from kafkascope.analyzer.pipeline.store import Store
 from kafkascope.analyzer.pipeline.stored import Stored
 from kafkascope.analyzer.pipeline.tables.collect import TableOptions
-from tests.analyzer.pipeline.kit import Apart, exchanges, made, tables
+from tests.analyzer.pipeline.kit import Apart, exchanges, made, made_alike, tables
 from tests.kit.captures import late_names
-from tests.kit.run import run
+from tests.kit.counting import traffic
+from tests.kit.run import objects, run
 from tests.kit.samples import CAPTURES, SAMPLES
 from tests.matrix import pairs
 
@@ -113,29 +113,20 @@ def whole_of() -> Callable[[Path], dict[str, list[Any]]]:
 def test_tables_of_a_selection_are_that_selection(
     path: Path, text: str, whole_of: Callable[[Path], dict[str, list[Any]]], tmp_path: Path
 ) -> None:
-    plain, result = made([str(path)], tmp_path / "plain", filter=text)
-    apart, _ = made([str(path)], tmp_path / "apart", Apart(), 1 << 16, filter=text)
-    assert apart == plain
+    plain = made_alike([str(path)], tmp_path, size=1 << 16, export=False, filter=text)
     whole = whole_of(path)
     # Every row of the selection is a row of the whole, with the same number.
     for name in ("exchanges", "record_batches", "frames", "records"):
         assert {_anywhere(row) for row in plain[name]} <= {_anywhere(row) for row in whole[name]}
-    with open_capture([path]) as capture:
-        list(capture.exchanges())
-        names = capture.context.names
-    wanted = {json.loads(line)["exchange_id"] for line in _ls(path, text)}
+    wanted = {line["exchange_id"] for line in objects("ls", path, "-Y", text, "--json", "-q")}
     assert {row["exchange_id"] for row in exchanges(tmp_path / "plain")} == wanted
-    assert result.manifest["rows"]["exchanges"] == len(wanted)
-    assert len(names) > 0
+    (manifest,) = Store(tmp_path / "plain").manifests()
+    assert manifest["rows"]["exchanges"] == len(wanted)
 
 
 def _anywhere(row: str) -> str:
     """A row without the name of its batch."""
     return row.replace("'batch_id'", "")
-
-
-def _ls(path: Path, text: str) -> list[str]:
-    return run("ls", str(path), "-Y", text, "--json", "-q").stdout.splitlines()
 
 
 @pytest.mark.parametrize(
@@ -191,9 +182,7 @@ def _saved(path: Path, text: str, folder: Path) -> list[str]:
 def test_rows_of_tables_are_the_rows_that_were_stored(tmp_path: Path) -> None:
     for path in FILES:
         made([str(path)], tmp_path / path.name)
-        with open_capture([path]) as capture:
-            told = list(capture.exchanges())
-            expected = {e.id: row_of(e, capture.context.names) for e in told}
+        expected = {exchange.id: row for row, exchange in traffic(path.name, path.parent)[0]}
         found = {row.id: row for row, _ in Stored(str(tmp_path / path.name)).rows()}
         assert found.keys() == expected.keys()
         for key, row in found.items():

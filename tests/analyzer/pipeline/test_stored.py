@@ -5,14 +5,13 @@ from __future__ import annotations
 import gzip
 import json
 from pathlib import Path
-from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
 
 from kafkascope.analyzer.pipeline.tables.schemas import EXCHANGES, RECORDS
 from kafkascope.analyzer.statistics.journeys.applications import Applications
-from tests.analyzer.pipeline.kit import COMMANDS, made
+from tests.analyzer.pipeline.kit import COMMANDS, made, rows_of
 from tests.kit.run import lines_of, run
 from tests.kit.samples import CAUSES, SAMPLES
 
@@ -140,10 +139,7 @@ def test_damage_goes_with_the_tables(tmp_path: Path) -> None:
     stated = run("stats", "apis", str(out))
     assert stated.exit_code == 4
     assert stated.stderr.count("cut short") == 2
-    rows: list[dict[str, Any]] = []
-    for path in (out / "diagnostics").glob("*/*.parquet"):
-        rows += pq.ParquetFile(path).read().to_pylist()
-    damage = [row for row in rows if row["code"] == "damaged"]
+    damage = [row for row in rows_of(out, "diagnostics") if row["code"] == "damaged"]
     assert len(damage) == 2
     assert any(row["record_offset"] and str(bad) in row["message"] for row in damage)
 

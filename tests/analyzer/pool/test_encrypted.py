@@ -11,7 +11,6 @@ from typing import Any
 import pytest
 
 from kafkascope.analyzer.exchanges.offline import OpenInput, open_capture
-from kafkascope.analyzer.exchanges.rows import row_of
 from kafkascope.analyzer.pool.messages import Work
 from kafkascope.captures.limits import LIMITS
 from kafkascope.captures.model import Closed, Connection, Opened, Packet
@@ -19,9 +18,8 @@ from kafkascope.captures.streams.shares import NeedsSingleProcess
 from kafkascope.captures.tls.keys.keylog import KeyLog
 from kafkascope.captures.tls.sources import KeySources
 from tests.analyzer.pipeline.encrypted import LOGS, PORTS, packets_of, written
-from tests.analyzer.pool.processes import needs_fork, run
-from tests.analyzer.pool.workers import line_of
-from tests.analyzer.pool.workers import together as shared_by
+from tests.analyzer.pool.kit import line_of, lines_of, needs_fork, run
+from tests.analyzer.pool.kit import together as shared_by
 from tests.kit.samples import TLS
 from tests.matrix import each_nth
 
@@ -52,8 +50,7 @@ def alone(names: Sequence[str], logs: Sequence[Path]) -> tuple[list[bytes], Any]
     seen = Seen()
     with opened(names, logs) as capture:
         capture.watch = seen.saw
-        topics = capture.context.names
-        lines = [line_of(row_of(exchange, topics)) for exchange in capture.exchanges()]
+        lines = lines_of(capture)
     return lines, sorted(seen.told())
 
 

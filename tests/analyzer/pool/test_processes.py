@@ -16,29 +16,16 @@ from kafkascope.captures.build import Composer
 from kafkascope.captures.model import Endpoint
 from kafkascope.dissectors.records.records import Record
 from kafkascope.dissectors.records.writer import encode_batch
-from tests.analyzer.pool.processes import RUN, here, needs_fork, run
+from tests.analyzer.pool.kit import RUN, here, needs_fork, run
 from tests.explosion.turns import Turn, produce, write_capture
 from tests.kit import wire
 from tests.kit.captures import START_NS, Tape
-from tests.kit.samples import ROOT
+from tests.kit.samples import CAPTURES, ROOT, SAMPLES
 
-SAMPLES = ROOT / "captures" / "samples"
-CAPTURES = ROOT / "tests" / "analyzer" / "captures"
+TABLES = "apis connections errors latency partitions rates sizes topics"
 COUNTING = (
-    "check",
-    "clients",
-    "cluster",
-    "groups --delivery",
-    "groups",
-    "producers",
-    "stats apis",
-    "stats connections",
-    "stats errors",
-    "stats latency",
-    "stats partitions",
-    "stats rates",
-    "stats sizes",
-    "stats topics",
+    *("check", "clients", "cluster", "groups --delivery", "groups", "producers"),
+    *(f"stats {table}" for table in TABLES.split()),
 )
 
 
@@ -55,8 +42,8 @@ def busy_bytes(exchanges: int, connections: int) -> bytes:
     tape = Tape()
     composers = []
     for number in range(connections):
-        ends = Endpoint(f"10.0.0.{number + 1}", 40000), Endpoint("10.0.1.2", 9092)
-        composers.append(Composer(*ends))
+        client = Endpoint(f"10.0.0.{number + 1}", 40000)
+        composers.append(Composer(client, Endpoint("10.0.1.2", 9092)))
         tape.add(composers[-1].open())
     for number in range(exchanges):
         composer = rng.choice(composers)
@@ -148,18 +135,16 @@ def test_filters_are_judged_by_workers(tmp_path: Path) -> None:
     for text in ("api == Heartbeat", "latency > 1ms or request.bytes > 50", "number < 100"):
         words = ("ls", "--json", "-Y", text, "-v")
         assert here(*words, "--jobs", "2", path) == here(*words, "--jobs", "1", path)
-    assert here("check", "-Y", "api == Fetch", "--jobs", "2", path) == here(
-        "check", "-Y", "api == Fetch", "--jobs", "1", path
-    )
+    words = ("check", "-Y", "api == Fetch")
+    assert here(*words, "--jobs", "2", path) == here(*words, "--jobs", "1", path)
 
 
 @needs_fork
 def test_what_needs_one_process_is_read_by_one(tmp_path: Path) -> None:
     """Two connections without a sign of Kafka, on a port that a third one shows to be Kafka's."""
     tape = Tape()
-    for number, data in enumerate(
-        (wire.request("Heartbeat", 3, 1, "app"), b"\0\0\0\x05hello", b"?")
-    ):
+    sent = (wire.request("Heartbeat", 3, 1, "app"), b"\0\0\0\x05hello", b"?")
+    for number, data in enumerate(sent):
         composer = Composer(Endpoint("10.0.0.1", 40000 + number), Endpoint("10.0.1.2", 9999))
         tape.add(composer.open())
         tape.add(composer.send(0, data))
@@ -201,7 +186,6 @@ def _started(path: Path, *words: str) -> tuple[subprocess.Popen[bytes], bytes, l
         bufsize=0,
         cwd=ROOT,
     )
-    assert process.stdout is not None
     first = process.stdout.readline()
     workers = _children(process.pid)
     assert len(workers) == 2
@@ -246,7 +230,6 @@ def test_workers_end_with_their_parent(large: Path) -> None:
 @on_linux
 def test_a_reader_that_leaves_ends_all(large: Path) -> None:
     process, _, workers = _started(large)
-    assert process.stdout is not None
     with process:
         process.stdout.close()
         process.wait(timeout=300)
@@ -285,12 +268,11 @@ def strange(number: int) -> list[Turn]:
     turns: list[Turn] = []
     for index in range(60):
         large = ((1 << 62) + 12_345, (3 << 61) + 99_999)[index % 2]
-        asked = [{"partition_index": 0, "committed_offset": large, "committed_metadata": ""}]
-        topics = [{"name": f"t{number}", "partitions": asked}]
+        parts = [{"partition_index": 0, "committed_offset": large}]
+        topics = [{"name": f"t{number}", "partitions": parts}]
         group = {"group_id": f"g{number}", "generation_id_or_member_epoch": 1, "member_id": "m"}
         turns.append((0, wire.request("OffsetCommit", 2, 2 * index, **group, topics=topics)))
-        told = [{"partition_index": 0, "error_code": 0}]
-        topics = [{"name": f"t{number}", "partitions": told}]
+        topics = [{"name": f"t{number}", "partitions": [{"partition_index": 0}]}]
         turns.append((1, wire.response("OffsetCommit", 2, 2 * index, topics=topics)))
         batch = encode_batch(
             [Record(0, 1, None, b"x", ())], producer_id=large, producer_epoch=0, base_sequence=0

@@ -17,7 +17,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from kafkascope.analyzer.exchanges.offline import OpenInput, open_capture
-from kafkascope.analyzer.exchanges.rows import Row, row_of
+from kafkascope.analyzer.exchanges.rows import Row
 from kafkascope.analyzer.pipeline.tables.numbers import exchange_place
 from kafkascope.analyzer.pool.merging import WorkerMerge
 from kafkascope.analyzer.pool.messages import Work, WorkerBatch, WorkerSummary
@@ -26,19 +26,17 @@ from kafkascope.captures.inputs.files import Source
 from kafkascope.captures.model import Connection, Statistics
 from kafkascope.captures.streams import scan
 from kafkascope.captures.streams.shares import NeedsSingleProcess, is_divisible
-from tests.analyzer.pool.workers import PLACEHOLDERS, WORK, line_of, together
+from tests.analyzer.pool.kit import PLACEHOLDERS, WORK, lines_of, together
 from tests.kit.captures import Tape
 from tests.kit.forwarded import LOCAL, forwarded
-from tests.kit.samples import CAPTURES, SAMPLES
+from tests.kit.samples import CAPTURES, SAMPLES, rows_of
 from tests.kit.traffic import files, mixed
 from tests.kit.translated import made
 
 
 def alone(names: list[str]) -> tuple[list[bytes], OpenInput]:
     with open_capture(names) as capture:
-        topics = capture.context.names
-        lines = [line_of(row_of(exchange, topics)) for exchange in capture.exchanges()]
-    return lines, capture
+        return lines_of(capture), capture
 
 
 def shared(names: list[str], count: int, work: Work = WORK) -> tuple[list[bytes], WorkerSummary]:
@@ -143,10 +141,8 @@ def test_most_captures_need_no_single_process() -> None:
 @settings(max_examples=settings().max_examples // 2)
 def test_whatever_happens_on_the_network(seed: int, count: int, bulk: bool) -> None:
     """With `bulk`, blocks with many odd packets are read at once, too."""
-    with (
-        TemporaryDirectory() as folder,
-        patch.object(scan, "scan", partial(scan.scan, forced=bulk)),
-    ):
+    forced = patch.object(scan, "scan", partial(scan.scan, forced=bulk))
+    with TemporaryDirectory() as folder, forced:
         check(files(seed, Path(folder)), count)
 
 
@@ -172,15 +168,13 @@ def test_numbers_get_into_their_places_whatever_stands_around_them() -> None:
         return (form(row.number, row.connection) + "\n").encode()
 
     names = [str(SAMPLES / "java-codecs.pcap")]
-    with open_capture(names) as capture:
-        rows = [row_of(each, capture.context.names) for each in capture.exchanges()]
-    assert shared(names, 2, Work(shape=shape))[0] == list(map(shape, rows))
+    assert shared(names, 2, Work(shape=shape))[0] == list(map(shape, rows_of(*map(Path, names))))
 
 
 def test_provisional_numbers_become_those_of_one_process() -> None:
     names = [str(SAMPLES / "transactions.pcap")]
-    with open_capture(names) as capture:
-        expected = {each.id: (each.number, each.connection.number) for each in capture.exchanges()}
+    rows = rows_of(*map(Path, names))
+    expected = {row.id: (row.number, row.connection) for row in rows}
     seen: list[tuple[str, int, int]] = []
     work = Work(on_match=[lambda row, _: seen.append((row.id, row.number, row.connection))])
     _, _, merge = together([open_capture(names) for _ in range(3)], [work] * 3)

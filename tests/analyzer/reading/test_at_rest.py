@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import orjson
 import pytest
 
-from kafkascope.dissectors.records.records import Record
-from kafkascope.dissectors.records.writer import encode_batch
 from tests.analyzer.filter.decoded.orders import ORDER, VALUE, avro, schema_folder, user
-from tests.kit.run import lines_of, run
+from tests.kit.batches import batch
+from tests.kit.run import objects, run
 
 SEGMENT = "00000000000000000000.log"
 SMALL = VALUE | {"count": 5, "id": "18"}
@@ -20,11 +20,7 @@ def segment(folder: Path, *batches: list[tuple[bytes | None, bytes | None]]) -> 
     folder.mkdir(parents=True)
     data, at = b"", 0
     for pairs in batches:
-        rows = [
-            Record(at + number, 1_700_000_000_000, key, value, ())
-            for number, (key, value) in enumerate(pairs)
-        ]
-        data += encode_batch(rows, base_offset=at)
+        data += batch(pairs, base_offset=at)
         at += len(pairs)
     (folder / SEGMENT).write_bytes(data)
     return folder
@@ -39,21 +35,18 @@ def orders(tmp_path: Path) -> Path:
     )
 
 
-def records(*words: str | Path) -> list[dict[str, object]]:
-    ran = run("records", *words, "--json")
-    assert ran.exit_code == 0, ran.output
-    return lines_of(ran)
+def records(*words: str | Path) -> list[dict[str, Any]]:
+    return objects("records", *words, "--json")
 
 
 def test_records_are_decoded(orders: Path, tmp_path: Path) -> None:
     schemas = schema_folder(tmp_path / "schemas")
     found = records(orders, "--schemas", schemas)
-    assert [each.get("value_decoded", {}).get("count") for each in found] == [  # type: ignore[attr-defined]
-        *(VALUE["count"], 5, 5, None, None)
-    ]
+    counts = [each.get("value_decoded", {}).get("count") for each in found]
+    assert counts == [VALUE["count"], 5, 5, None, None]
     assert found[0]["key_decoded"] == {"user-id": 1}
-    assert found[0]["value_schema"]["subject"] == "t-value"  # type: ignore[index]
-    assert found[4]["value_error"]["reason"] == "unknown-schema"  # type: ignore[index]
+    assert found[0]["value_schema"]["subject"] == "t-value"
+    assert found[4]["value_error"]["reason"] == "unknown-schema"
     plain = records(orders, "--schemas", schemas, "--no-schemas")
     assert not any("value_decoded" in each for each in plain)
 
@@ -75,8 +68,7 @@ def test_filters_choose_by_decoded_values(
     schemas = schema_folder(tmp_path / "schemas")
     found = records(orders, "--schemas", schemas, "-Y", text)
     assert [each["offset"] for each in found] == offsets
-    ran = run("ls", orders, "--schemas", schemas, "-Y", text, "--json")
-    lines = lines_of(ran)
+    lines = objects("ls", orders, "--schemas", schemas, "-Y", text, "--json")
     assert [each["number"] for each in lines if each["schema"] == "batch/1"] == batches
 
 
@@ -90,7 +82,7 @@ def test_schemas_in_a_registrys_topic_beside_it_serve(orders: Path) -> None:
     (orders.parent / "broken-1").mkdir()
     (orders.parent / "broken-1" / SEGMENT).write_bytes(b"\xff" * 100)
     found = records(orders, "-Y", "record.value.count > 100")
-    assert [each["value_schema"]["source"] for each in found] == ["capture"]  # type: ignore[index]
+    assert [each["value_schema"]["source"] for each in found] == ["capture"]
     # The file alone as well as its folder.
     assert records(orders / SEGMENT, "-Y", "record.value.count > 100") == found
     shown = run("show", orders, "1")

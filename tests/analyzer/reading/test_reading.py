@@ -190,13 +190,11 @@ def test_connections_without_a_byte_are_called_so(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", ["\0orders", "\0ab", "\0" + "ab" * 17, "\0" + 32 * "z"])
 def test_a_topic_may_be_called_anything(tmp_path: Path, name: str) -> None:
-    partition = {"error_code": 3, "partition_index": 0, "leader_id": 1, "replica_nodes": [1]}
-    partition |= {"isr_nodes": [1], "offline_replicas": [], "leader_epoch": 1}
-    topic = {"error_code": 3, "name": name, "is_internal": False, "partitions": [partition]}
+    partition = {"error_code": 3, "leader_id": 1, "replica_nodes": [1], "isr_nodes": [1]}
+    topic = {"error_code": 3, "name": name, "partitions": [partition]}
     data = [{"name": name, "partition_data": [{"index": 0, "records": None}]}]
-    asked = [{"name": name}]
     frames = [
-        ("client", request("Metadata", 7, 1, topics=asked)),
+        ("client", request("Metadata", 7, 1, topics=[{"name": name}])),
         ("broker", response("Metadata", 7, 1, topics=[topic])),
         ("client", request("Produce", 7, 2, acks=-1, topic_data=data)),
     ]
@@ -257,20 +255,18 @@ def test_a_hello_that_no_broker_answered_hides_nothing() -> None:
 
 
 def test_tls_between_others_is_none_of_kafka() -> None:
-    context = Context()
-    broker, other = Endpoint("10.0.0.1", 9092), Endpoint("10.0.0.2", 443)
-    client = Endpoint("10.0.0.9", 40_000)
+    context, broker = Context(), Endpoint("10.0.0.1", 9092)
     context.brokers.add(broker)
-    for server, sizes in ((other, [900, 4000]), (Endpoint("10.0.0.1", 9999), [900, 4000])):
-        connection = Connection(1, client, server, 0)
+    failed = Tls(HandshakeResult("alert"))
+    for server, tls, sizes in (
+        (Endpoint("10.0.0.2", 443), None, [900, 4000]),
+        (Endpoint("10.0.0.1", 9999), None, [900, 4000]),
+        (broker, failed, [900, 4000]),
+        (broker, None, [200, 7]),
+    ):
+        connection = Connection(1, Endpoint("10.0.0.9", 40_000), server, 0, tls=tls)
         connection.bytes[:] = sizes
         context.not_kafka("TLS: ...", connection)
-    failed = Connection(3, client, broker, 0, tls=Tls(HandshakeResult("alert")))
-    failed.bytes[:] = [900, 4000]
-    context.not_kafka("TLS: ...", failed)
-    refused = Connection(2, client, broker, 0)
-    refused.bytes[:] = [200, 7]
-    context.not_kafka("TLS: ...", refused)
     assert unread(context) == 1
 
 

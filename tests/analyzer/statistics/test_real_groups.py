@@ -11,14 +11,14 @@ import pytest
 
 from kafkascope.analyzer.findings import Finding, Findings
 from kafkascope.analyzer.statistics.delivery.audit import Audit
-from tests.kit.counting import count_capture
+from tests.kit.counting import count_captures
 from tests.kit.samples import CAPTURES
 
 
 @cache
 def audited(name: str) -> tuple[Audit, Findings, list[Finding]]:
     findings = Findings()
-    names = count_capture(CAPTURES / f"{name}.pcap.gz", findings)
+    names = count_captures([CAPTURES / f"{name}.pcap.gz"], findings)
     base = findings.base
     audit = Audit(base.delivery, base.groups, base.cluster, names)
     return audit, findings, findings.reported(names)
@@ -59,7 +59,6 @@ def test_what_members_of_the_consumer_protocol_read_again() -> None:
 def test_a_killed_member_of_the_consumer_protocol() -> None:
     _, findings, found = audited("consumer-protocol")
     story = findings.base.groups.story("next-group")
-    assert story is not None
     assert story.protocol == "consumer"
     assert [each.cause for each in story.rebalances] == ["formed", "joined", "expired", "left"]
     assert {member.label: member.state for member in story.members} == {
@@ -77,7 +76,6 @@ def test_a_share_group_owns_together() -> None:
     told, (audit, findings, found) = truth("share-group"), audited("share-group")
     assert set(told["one"]["shared-0"]).isdisjoint(told["two"]["shared-0"])
     story = findings.base.groups.story("share-group")
-    assert story is not None
     assert story.protocol == "share"
     assert {member.label: member.assigned for member in story.members}.keys() == {"one", "two"}
     assert all(member.assigned for member in story.members)
@@ -99,7 +97,6 @@ def test_assignments_are_those_of_their_assignor(name: str) -> None:
     assert whole[1]["moved"] == (2 if name == "range" else 3)
     assert not list(audit.happenings(f"{name}-group"))
     story = findings.base.groups.story(f"{name}-group")
-    assert story is not None
     second = ["handover"] if name == "cooperative-sticky" else []
     assert [each.cause for each in story.rebalances] == ["formed", "joined", *second, "left"]
 
@@ -110,7 +107,6 @@ def test_a_restart_without_goodbye() -> None:
     assert line["again"] == again(told["first"]["again-0"], told["second"]["again-0"]) == 12
     assert line["committed_offset"] == told["committed"]["again-0"] == 30
     story = findings.base.groups.story("again-group")
-    assert story is not None
     assert [each.cause for each in story.rebalances] == ["formed", "replaced", "formed"]
     names = {finding.name for finding in found}
     assert {"rebalance-restarts", "rebalance-poll", "consumer-silent", "redelivered"} <= names

@@ -25,7 +25,7 @@ from kafkascope.captures.model import StreamEvent
 from kafkascope.tui.screens.groups import audited
 from tests.analyzer.findings.judging import states
 from tests.kit.batches import batch
-from tests.kit.counting import count_capture, counted, pairs_in
+from tests.kit.counting import count_captures, counted, pairs_in
 from tests.kit.run import objects, run
 from tests.kit.samples import CAPTURES, CAUSES, SAMPLES
 from tests.kit.wire import Wire, partition, records, request, response
@@ -33,7 +33,7 @@ from tests.kit.wire import Wire, partition, records, request, response
 
 def audit_of(path: Path) -> Audit:
     delivery, groups, cluster = Delivery(), Groups(), Cluster()
-    return Audit(delivery, groups, cluster, count_capture(path, delivery, groups, cluster))
+    return Audit(delivery, groups, cluster, count_captures([path], delivery, groups, cluster))
 
 
 def line_of(audit: Audit, topic: str, number: int = 0) -> dict[str, Any]:
@@ -410,8 +410,6 @@ def test_the_filters_that_it_names_find_what_they_should() -> None:
     said = run("groups", "--delivery", SHARES).stderr
     handed = re.search(r"-Y '([^']+)'", said)
     again = re.search(r"'(and [^']+)'", said)
-    assert handed is not None
-    assert again is not None
     first = run("ls", SHARES, "-Y", handed[1], "--json").stdout.splitlines()
     assert any('"api":"ShareAcknowledge"' in line for line in first)
     second = run("ls", SHARES, "-Y", f"{handed[1]} {again[1]}", "--json")

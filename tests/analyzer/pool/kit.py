@@ -1,22 +1,53 @@
-"""Workers of one input in this process, block by block."""
+"""Commands with and without worker processes, and workers in this process, a round at a time."""
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+import pytest
 
 from kafkascope.analyzer.exchanges.offline import OpenInput
 from kafkascope.analyzer.exchanges.row_json import json_of_row
-from kafkascope.analyzer.exchanges.rows import Row
+from kafkascope.analyzer.exchanges.rows import Row, row_of
 from kafkascope.analyzer.pool.merging import WorkerMerge, sum_of
 from kafkascope.analyzer.pool.messages import Placeholders, Work, WorkerBatch, WorkerSummary
 from kafkascope.analyzer.pool.worker import Worker
 from kafkascope.captures.streams.shares import Share
+from tests.kit.run import run as in_process
+from tests.kit.samples import ROOT
+
+RUN = [sys.executable, "-m", "kafkascope"]
+needs_fork = pytest.mark.skipif(
+    not hasattr(os, "fork") or sys.platform == "darwin", reason="no workers are forked here"
+)
+
+
+def run(*words: str | Path) -> tuple[int, bytes, bytes]:
+    done = subprocess.run([*RUN, *map(str, words)], capture_output=True, cwd=ROOT)
+    return done.returncode, done.stdout, done.stderr
+
+
+def here(*words: object) -> tuple[int, bytes, bytes]:
+    """Run a command in this process, which takes a tenth of the time."""
+    done = in_process(*words)
+    return done.exit_code, done.stdout_bytes, done.stderr_bytes
+
 
 PLACEHOLDERS = Placeholders(12_345_678_901_234_567, 22_345_678_901_234_567)
 
 
 def line_of(row: Row, *_: object) -> bytes:
     return json_of_row(row) + b"\n"
+
+
+def lines_of(capture: OpenInput) -> list[bytes]:
+    """The lines of one process."""
+    names = capture.context.names
+    return [line_of(row_of(exchange, names)) for exchange in capture.exchanges()]
 
 
 WORK = Work(shape=line_of)
