@@ -8,22 +8,11 @@ from typing import TYPE_CHECKING, Any, Final
 import pyarrow as pa
 
 from kafkascope.analyzer.pipeline.job import Job, capture_rows, damage_rows, split_rows
+from kafkascope.analyzer.pipeline.tables import schemas
 from kafkascope.analyzer.pipeline.tables.arrow import record_batch
 from kafkascope.analyzer.pipeline.tables.buffers import RowBuffer
 from kafkascope.analyzer.pipeline.tables.facts import dumped
 from kafkascope.analyzer.pipeline.tables.numbers import ranked
-from kafkascope.analyzer.pipeline.tables.schemas import (
-    CAPTURES,
-    DIAGNOSTICS,
-    JOURNEYS,
-    LATENCY,
-    NODES,
-    REBALANCES,
-    SPLITS,
-    STATISTICS,
-    TOPICS,
-    VERDICTS,
-)
 from kafkascope.analyzer.statistics.clients import Clients
 from kafkascope.analyzer.statistics.groups.groups import Groups
 from kafkascope.analyzer.statistics.verdict import breaks_at, verdict_of
@@ -37,14 +26,14 @@ if TYPE_CHECKING:
 # Rows per batch.
 ROWS: Final = 16_384
 SUMS = {"count": "sum", "sum_ns": "sum", "max_ns": "max", "failed": "sum"}
-CELL_KEYS = [each.name for each in LATENCY.columns if each.name not in SUMS]
+CELL_KEYS = [each.name for each in schemas.LATENCY.columns if each.name not in SUMS]
 
 
 def summed(rows: pa.Table) -> pa.Table:
     found = rows.group_by(CELL_KEYS, use_threads=False).aggregate(list(SUMS.items()))
     names = [f"{name}_{how}" for name, how in SUMS.items()]
     found = found.select([*CELL_KEYS, *names]).rename_columns([*CELL_KEYS, *SUMS])
-    return found.cast(LATENCY.schema)
+    return found.cast(schemas.LATENCY.schema)
 
 
 def fixed_tables(
@@ -53,14 +42,14 @@ def fixed_tables(
     """Yield rows of the tables, or parts of them, that one process makes, by the table's name; with
     ranks for places."""
     made: list[tuple[Table, Iterable[tuple[Any, ...]]]] = [
-        (CAPTURES, capture_rows(job)),
-        (SPLITS, split_rows(job)),
-        (TOPICS, ((str(Uuid(id_)), name) for id_, name in sorted(facts.topics.items()))),
-        (NODES, _nodes(facts)),
-        (REBALANCES, _rebalances(facts, rank)),
-        (VERDICTS, _verdicts(facts)),
-        (JOURNEYS, _journeys(facts)),
-        (DIAGNOSTICS, damage_rows(job)),
+        (schemas.CAPTURES, capture_rows(job)),
+        (schemas.SPLITS, split_rows(job)),
+        (schemas.TOPICS, ((str(Uuid(id_)), name) for id_, name in sorted(facts.topics.items()))),
+        (schemas.NODES, _nodes(facts)),
+        (schemas.REBALANCES, _rebalances(facts, rank)),
+        (schemas.VERDICTS, _verdicts(facts)),
+        (schemas.JOURNEYS, _journeys(facts)),
+        (schemas.DIAGNOSTICS, damage_rows(job)),
     ]
     for table, rows in made:
         buffer, some = RowBuffer(table.schema), False
@@ -105,7 +94,7 @@ def _verdicts(facts: TableFacts) -> Iterator[tuple[Any, ...]]:
 
 
 def _journeys(facts: TableFacts) -> Iterator[tuple[Any, ...]]:
-    names = [column.name for column in JOURNEYS.columns]
+    names = [column.name for column in schemas.JOURNEYS.columns]
     for line in facts.statistics["journeys"].rows(facts.names()):
         yield tuple(line[name] for name in names)
 
@@ -116,4 +105,4 @@ def statistics_rows(facts: TableFacts, rank: Callable[[int], int]) -> Iterator[p
     for name, version, state in facts.states():
         text = dumped(ranked(state, rank))
         del state
-        yield record_batch([(name, version, text)], STATISTICS.schema)
+        yield record_batch([(name, version, text)], schemas.STATISTICS.schema)

@@ -15,14 +15,8 @@ from typing import Any, Final
 from kafkascope.analyzer.exchanges.offline import FINGERPRINT_BYTES
 from kafkascope.captures.errors import NotACapture
 from kafkascope.captures.formats.text import is_log
+from kafkascope.captures.inputs import opening
 from kafkascope.captures.inputs.inflate import ByteStream
-from kafkascope.captures.inputs.opening import (
-    StoredFile,
-    format_of,
-    is_capture,
-    is_regular,
-    open_stream,
-)
 
 # Bytes per read of a remote store: each request has a high latency.
 CHUNK_BYTES: Final = 8 << 20
@@ -89,7 +83,7 @@ def _unreadable(name: str, error: Exception) -> NotACapture:
 
 def open_anywhere(name: str, start: int) -> ByteStream:
     """Open a file at an offset: an `Opener` for all names that `listed` returns."""
-    return _Remote(name, start) if is_remote(name) else StoredFile(name, start)
+    return _Remote(name, start) if is_remote(name) else opening.StoredFile(name, start)
 
 
 def size_of(name: str) -> int:
@@ -140,11 +134,11 @@ def _local(text: str) -> list[str]:
         if not captures:
             raise NotACapture(f"{text} matches no captures")
         return captures
-    if not is_regular(text):
+    if not opening.is_regular(text):
         raise NotACapture(f"{text} is not a regular file: tables need input that can be read twice")
-    stream, head, _ = open_stream(text, open_anywhere(text, 0))
+    stream, head, _ = opening.open_stream(text, open_anywhere(text, 0))
     stream.close()
-    format_of(head, 0, text)
+    opening.format_of(head, 0, text)
     return [text]
 
 
@@ -161,11 +155,11 @@ def _captures(names: list[str]) -> list[str]:
     out = []
     for name in names:
         try:
-            stream, head, _ = open_stream(name, open_anywhere(name, 0))
+            stream, head, _ = opening.open_stream(name, open_anywhere(name, 0))
         except NotACapture:
             continue
         stream.close()
-        if is_capture(head) or is_log(head):
+        if opening.is_capture(head) or is_log(head):
             out.append(name)
     return out
 

@@ -7,15 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from kafkascope.analyzer.render import cells as render_cells
-from kafkascope.analyzer.render.layout import (
-    GAP,
-    Priority,
-    fitting,
-    hidden_line,
-    laid_out,
-    ranked,
-    taken,
-)
+from kafkascope.analyzer.render import layout
 from kafkascope.analyzer.render.times import Times
 from kafkascope.analyzer.statistics.limits import LIMITS
 from kafkascope.analyzer.statistics.model import Column, Kind, Line
@@ -28,7 +20,7 @@ MS: Final = 1_000_000
 INDENT: Final = "    "
 # Width below which no text is cut.
 MIN_TEXT: Final = 12
-NO_PRIORITY: Final = Priority()
+NO_PRIORITY: Final = layout.Priority()
 
 
 def sorted_by(lines: list[Line], column: Column, *, down: bool) -> list[Line]:
@@ -86,7 +78,7 @@ def fitted(
     rows: Sequence[Sequence[str]],
     columns: Sequence[Column],
     width: int | None,
-    priority: Priority = NO_PRIORITY,
+    priority: layout.Priority = NO_PRIORITY,
 ) -> Iterator[tuple[str, str]]:
     """Yield the lines of a table on a terminal as (line, style), without empty columns.
 
@@ -109,7 +101,7 @@ def fitted(
 
 
 def _narrowed(
-    table: list[_FilledColumn], width: int, priority: Priority
+    table: list[_FilledColumn], width: int, priority: layout.Priority
 ) -> Iterator[tuple[str, str]]:
     """Yield the lines of a table that is no wider than a terminal."""
     table, sentence = _with_sentence(table, priority.sentences)
@@ -117,22 +109,26 @@ def _narrowed(
     remarks: list[str] = []
     if sentence is not None and sentence.uniform:
         remarks, sentence = list(sentence.cells[:1]), None
-    order = [table[index] for index in ranked([column.name for column in table], priority.columns)]
+    order = [
+        table[index] for index in layout.ranked([column.name for column in table], priority.columns)
+    ]
     leading = 1 + sum(column.name in priority.columns for column in table[1:])
     room = width
     if sentence is not None:
         sentence.width = sentence.whole
-        if taken(column.width for column in (*order[:leading], sentence)) <= width:
-            room -= sentence.width + len(GAP)
+        if layout.taken(column.width for column in (*order[:leading], sentence)) <= width:
+            room -= sentence.width + len(layout.GAP)
         else:
             below, sentence = sentence.cells, None
-    if taken(column.width for column in table) > room:
+    if layout.taken(column.width for column in table) > room:
         uniform = [column for column in order[leading:] if column.uniform]
         remarks += [f"{column.title} {column.cells[0]}" for column in uniform]
         order = [column for column in order if column not in uniform]
-    while leading > 1 and taken(column.least for column in order[:leading]) > room:
+    while leading > 1 and layout.taken(column.least for column in order[:leading]) > room:
         leading -= 1
-    fit = [order[index] for index in fitting([column.width for column in order], room, leading)]
+    fit = [
+        order[index] for index in layout.fitting([column.width for column in order], room, leading)
+    ]
     _share_room(fit, room)
     hidden = [column.title for column in table if column in order and column not in fit]
     shown = [column for column in table if column in fit]
@@ -145,7 +141,7 @@ def _narrowed(
         for part in wrapped(f"all rows: {', '.join(remarks)}", width, hanging=INDENT):
             yield cut(part, width), "~"
     if hidden:
-        yield cut(hidden_line(hidden, width), width), "~"
+        yield cut(layout.hidden_line(hidden, width), width), "~"
 
 
 def _with_sentence(
@@ -166,7 +162,7 @@ def _share_room(fit: Sequence[_FilledColumn], room: int) -> None:
     """Shrink the widest texts until all fit, the subject last, or widen those that are cut, the
     most important first."""
     subject, *others = fit
-    while (spare := room - taken(column.width for column in fit)) < 0:
+    while (spare := room - layout.taken(column.width for column in fit)) < 0:
         shrinking = [column for column in others if column.width > column.least]
         if not shrinking and subject.width <= subject.least:
             return
@@ -180,9 +176,9 @@ def _share_room(fit: Sequence[_FilledColumn], room: int) -> None:
 def _lines(table: Sequence[_FilledColumn]) -> Iterator[tuple[str, str]]:
     widths = [column.width for column in table]
     rights = [column.kind in RIGHT for column in table]
-    yield laid_out([column.title for column in table], widths, rights), "header"
+    yield layout.laid_out([column.title for column in table], widths, rights), "header"
     for row in zip(*(column.cells for column in table), strict=True):
-        yield laid_out(row, widths, rights), ""
+        yield layout.laid_out(row, widths, rights), ""
 
 
 def cell(column: Column, line: Line, times: Times) -> str:

@@ -15,6 +15,7 @@ from kafkascope.analyzer.conversation.tampering import brokers_own
 from kafkascope.analyzer.identity import client_key_of, labels
 from kafkascope.analyzer.merging.measures import whole
 from kafkascope.analyzer.merging.tables import Keyed, by_key, sums, table
+from kafkascope.analyzer.statistics.cluster import model
 from kafkascope.analyzer.statistics.cluster.addresses import (
     DESCRIBE_CLUSTER,
     FIND_COORDINATOR,
@@ -29,14 +30,6 @@ from kafkascope.analyzer.statistics.cluster.addresses import (
     plain,
     registered,
     same,
-)
-from kafkascope.analyzer.statistics.cluster.model import (
-    ClusterFacts,
-    ClusterNode,
-    Coordinator,
-    Leader,
-    Registration,
-    Served,
 )
 from kafkascope.analyzer.statistics.cluster.reach import Reach, Sums, contact_of, wants
 from kafkascope.analyzer.statistics.cluster.reach_judged import JudgedReach
@@ -85,15 +78,15 @@ class Cluster(Accumulator):
     )
     COORDINATOR_COLUMNS = columns("kind key node address advertised changes failed time")
 
-    facts: ClusterFacts = whole(ClusterFacts)
+    facts: model.ClusterFacts = whole(model.ClusterFacts)
     reach: Reach = whole(Reach)
-    _nodes: Keyed[ClusterNode] = table(ClusterNode, LIMITS.listeners)
+    _nodes: Keyed[model.ClusterNode] = table(model.ClusterNode, LIMITS.listeners)
     """By role, node, host and port."""
-    _leaders: Keyed[Leader] = table(Leader, LIMITS.led_partitions)
+    _leaders: Keyed[model.Leader] = table(model.Leader, LIMITS.led_partitions)
     """By topic and partition."""
-    _coordinators: Keyed[Coordinator] = table(Coordinator, LIMITS.listeners)
+    _coordinators: Keyed[model.Coordinator] = table(model.Coordinator, LIMITS.listeners)
     """By kind and key."""
-    _registered: Keyed[Registration] = table(Registration, LIMITS.listeners)
+    _registered: Keyed[model.Registration] = table(model.Registration, LIMITS.listeners)
     """By chroot, node, name of the listener, host and port."""
 
     # --- taking in
@@ -306,7 +299,7 @@ class Cluster(Accumulator):
             place = topic_label(topic, names), partition
             leaders.setdefault(place, set()).update(leader for _, leader in found.leaders)
 
-        def node_of(served: Served) -> int | None:
+        def node_of(served: model.Served) -> int | None:
             """Return the node that can have answered it, where that was one node all the time."""
             nodes: set[int] = set()
             for place in (served.least_partition, served.most_partition):
@@ -356,7 +349,7 @@ class Cluster(Accumulator):
             ((topic_label(topic, names), partition), found)
             for (topic, partition), found in self._leaders.items()
         )
-        for (topic, partition), found in sums(Leader, items).items():
+        for (topic, partition), found in sums(model.Leader, items).items():
             latest = found.latest or (None, None, -1, (), (), ())
             history = [leader for _, leader in found.leaders]
             changes = sum(one != two for one, two in pairwise(history))

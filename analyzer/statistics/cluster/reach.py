@@ -12,19 +12,13 @@ from kafkascope.analyzer.identity import ClientKey
 from kafkascope.analyzer.merging.measures import Measures, stretch
 from kafkascope.analyzer.merging.tables import Keyed, sums, table
 from kafkascope.analyzer.statistics.clients import FIRST_STEPS
+from kafkascope.analyzer.statistics.cluster import model
 from kafkascope.analyzer.statistics.cluster.addresses import (
     Given,
     is_address,
     is_loopback,
     is_private,
     plain,
-)
-from kafkascope.analyzer.statistics.cluster.model import (
-    Advertised,
-    Attempts,
-    Contact,
-    Resolution,
-    Served,
 )
 from kafkascope.analyzer.statistics.cluster.reach_judged import JudgedReach, NodeKey
 from kafkascope.analyzer.statistics.exchange_batch import PRODUCE, ExchangeBatch
@@ -44,23 +38,23 @@ GROUP_APIS: Final = frozenset({8, 11, 12, 14, 68})
 answers them without an error."""
 FETCH: Final = 1
 
-Sums: TypeAlias = dict[tuple[str, int], tuple[Contact, Attempts]]
+Sums: TypeAlias = dict[tuple[str, int], tuple[model.Contact, model.Attempts]]
 """(host, port) -> what all clients did there."""
-NodeOf: TypeAlias = Callable[[Served], int | None]
+NodeOf: TypeAlias = Callable[[model.Served], int | None]
 """The node that answers what was served."""
 
 
 class Reach(Measures):
     """Accumulators of tellings, contacts, attempts, names and witnesses."""
 
-    _advertised: Keyed[Advertised] = table(Advertised, LIMITS.addresses)
+    _advertised: Keyed[model.Advertised] = table(model.Advertised, LIMITS.addresses)
     """By role, node, host, port, client id and client host."""
-    _contacts: Keyed[Contact] = table(Contact, LIMITS.addresses)
+    _contacts: Keyed[model.Contact] = table(model.Contact, LIMITS.addresses)
     """By client id, client host, host and port."""
-    _attempts: Keyed[Attempts] = table(Attempts, LIMITS.addresses)
+    _attempts: Keyed[model.Attempts] = table(model.Attempts, LIMITS.addresses)
     """By client host, host and port."""
-    _names: Keyed[Resolution] = table(Resolution, LIMITS.host_names)
-    _served: Keyed[Served] = table(Served, LIMITS.addresses)
+    _names: Keyed[model.Resolution] = table(model.Resolution, LIMITS.host_names)
+    _served: Keyed[model.Served] = table(model.Served, LIMITS.addresses)
     """By host and port."""
 
     # --- taking in
@@ -147,13 +141,14 @@ class Reach(Measures):
 
     def sums(self) -> Sums:
         contacts = sums(
-            Contact, (((plain(key[2]), key[3]), each) for key, each in self._contacts.items())
+            model.Contact, (((plain(key[2]), key[3]), each) for key, each in self._contacts.items())
         )
         attempts = sums(
-            Attempts, (((plain(key[1]), key[2]), each) for key, each in self._attempts.items())
+            model.Attempts,
+            (((plain(key[1]), key[2]), each) for key, each in self._attempts.items()),
         )
         return {
-            place: (contacts.get(place) or Contact(), attempts.get(place) or Attempts())
+            place: (contacts.get(place) or model.Contact(), attempts.get(place) or model.Attempts())
             for place in {**contacts, **attempts}
         }
 

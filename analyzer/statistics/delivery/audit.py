@@ -12,18 +12,8 @@ from typing import Any, Final, TypeAlias
 
 from kafkascope.analyzer.merging.tables import Key, by_key
 from kafkascope.analyzer.statistics.cluster.cluster import Cluster
+from kafkascope.analyzer.statistics.delivery import model
 from kafkascope.analyzer.statistics.delivery.follow import Follow
-from kafkascope.analyzer.statistics.delivery.model import (
-    EVENT_COLUMNS,
-    PARTITION_COLUMNS,
-    PLAN_COLUMNS,
-    AuditedPartition,
-    DeliveryFacts,
-    Happening,
-    HappeningKind,
-    Planned,
-    lag_of,
-)
 from kafkascope.analyzer.statistics.delivery.parts import pauses
 from kafkascope.analyzer.statistics.delivery.plans import (
     Assignment,
@@ -49,7 +39,7 @@ class Audit:
 
     def __init__(
         self,
-        delivery: DeliveryFacts,
+        delivery: model.DeliveryFacts,
         groups: Groups | None,
         cluster: Cluster | None,
         names: TopicNames | None = None,
@@ -97,13 +87,13 @@ class Audit:
             ends.sort()
         return found
 
-    def _partitions(self) -> list[AuditedPartition]:
+    def _partitions(self) -> list[model.AuditedPartition]:
         found: dict[tuple[str, str, int], Follow] = {}
 
         def of(group: str, topic: str | None, number: int) -> Follow:
             key = group, topic_label(topic, self.names) or "?", number
             if key not in found:
-                found[key] = Follow(AuditedPartition(*key))
+                found[key] = Follow(model.AuditedPartition(*key))
             return found[key]
 
         for (topic, number, client_id, host), reads in self.delivery.reads.items():
@@ -139,7 +129,7 @@ class Audit:
             follow.run()
         return [found[key].place for key in sorted(found)]
 
-    def _of(self, group: str | None) -> list[AuditedPartition]:
+    def _of(self, group: str | None) -> list[model.AuditedPartition]:
         return [each for each in self.found if group is None or each.group == group]
 
     def partitions(self, group: str | None = None) -> list[Line]:
@@ -148,7 +138,7 @@ class Audit:
             lags = [lag for _, lag in each.lags()]
             lines.append(
                 filled(
-                    PARTITION_COLUMNS,
+                    model.PARTITION_COLUMNS,
                     each,
                     partition=each.number,
                     start_offset=each.start,
@@ -173,7 +163,7 @@ class Audit:
                 "fetched_offset": fetched,
                 "committed_offset": committed,
                 "end_offset": end,
-                "lag": lag_of(end, committed, fetched),
+                "lag": model.lag_of(end, committed, fetched),
             }
             for each in self._of(group)
             for time_ns, fetched, committed, end in each.points
@@ -181,7 +171,7 @@ class Audit:
 
     # --- what happened
 
-    def happenings(self, group: str | None = None) -> list[Happening]:
+    def happenings(self, group: str | None = None) -> list[model.Happening]:
         """Return what happened, in order: to partitions, pauses of clients, owners."""
         wanted = [group] if group is not None else self.delivery.groups()
         found = [each for partition in self._of(group) for each in partition.happenings]
@@ -192,7 +182,7 @@ class Audit:
     def events(self, group: str | None = None) -> list[Line]:
         return [
             filled(
-                EVENT_COLUMNS,
+                model.EVENT_COLUMNS,
                 each,
                 time=each.time_ns,
                 topic=each.topic or None,
@@ -202,7 +192,7 @@ class Audit:
             for each in self.happenings(group)
         ]
 
-    def _pauses(self, group: str) -> Iterator[Happening]:
+    def _pauses(self, group: str) -> Iterator[model.Happening]:
         here = self._belongs.get(group, ())
         story = self.groups.story(group) if here and self.groups is not None else None
         lives = by_key(
@@ -219,7 +209,7 @@ class Audit:
     def plans(self, group: str | None = None) -> list[Line]:
         return [
             filled(
-                PLAN_COLUMNS,
+                model.PLAN_COLUMNS,
                 judged,
                 group=name,
                 time=plan.sync[0] if plan.sync else None,
@@ -235,7 +225,7 @@ class Audit:
             for generation, plan, given, judged in self._judged(name)
         ]
 
-    def _judged(self, group: str) -> Iterator[tuple[int, Planned, Assignment, JudgedPlan]]:
+    def _judged(self, group: str) -> Iterator[tuple[int, model.Planned, Assignment, JudgedPlan]]:
         last: Assignment | None = None
         for generation, plan in self._plans.get(group, ()):
             if plan.assigned is not None:
@@ -253,7 +243,7 @@ class Audit:
             for topic, found in self._since.items()
         }
 
-    def _owners(self, group: str) -> Iterator[Happening]:
+    def _owners(self, group: str) -> Iterator[model.Happening]:
         """Yield partitions that two members own at once, or none."""
         plans = list(self._judged(group))
         after: tuple[PartitionKey, ...] | None = None
@@ -277,7 +267,7 @@ class Audit:
             )
             after, until_ns = judged.unassigned, time_ns
         for generation, plan, _, judged in plans:
-            found: tuple[tuple[HappeningKind, Any, str], ...] = (
+            found: tuple[tuple[model.HappeningKind, Any, str], ...] = (
                 ("twice", judged.twice, "assigned {} to two members"),
                 ("none", spared[generation], "left {} unassigned"),
             )
@@ -287,10 +277,10 @@ class Audit:
                     shown = ", ".join(f"{topic}-{n}" for topic, n in places[:4])
                     more = f" and {len(places) - 4} more" if len(places) > 4 else ""
                     text = f"the group leader {did.format(shown + more)} in generation {generation}"
-                    yield Happening(time_ns, kind, group, "", None, len(places), number, text)
+                    yield model.Happening(time_ns, kind, group, "", None, len(places), number, text)
         yield from self._held(group)
 
-    def _held(self, group: str) -> Iterator[Happening]:
+    def _held(self, group: str) -> Iterator[model.Happening]:
         """Yield partitions that got a second owner without JoinGroup: the broker assigns. Members
         of share groups own together; one that is not seen again is dead, and owns nothing."""
         if self.groups is None or "share" in self.groups.protocols(group):
@@ -332,10 +322,12 @@ class Audit:
                 if others:
                     text = f"{place[0]}-{place[1]} was assigned to {member[-8:]} while "
                     text += f"{others[0][-8:]} still owned it"
-                    yield Happening(event.time_ns, "twice", group, *place, 1, event.number, text)
+                    yield model.Happening(
+                        event.time_ns, "twice", group, *place, 1, event.number, text
+                    )
 
 
-def _remarks(place: AuditedPartition) -> Iterator[str]:
+def _remarks(place: model.AuditedPartition) -> Iterator[str]:
     if place.start is None and place.commits and place.fetched is None:
         yield "nothing fetched" if place.readers else "no fetch seen"
     if place.none:

@@ -14,6 +14,7 @@ from kafkascope.analyzer.identity import host_of
 from kafkascope.analyzer.merging.bounded import Event, Events, Names
 from kafkascope.analyzer.merging.measures import Measures, least, most, stretch, total, whole
 from kafkascope.analyzer.merging.tables import OTHERS, Keyed, table
+from kafkascope.analyzer.statistics import model
 from kafkascope.analyzer.statistics.exchange_batch import ExchangeBatch
 from kafkascope.analyzer.statistics.groups.events import (
     HEARTBEAT,
@@ -26,15 +27,6 @@ from kafkascope.analyzer.statistics.groups.events import (
 from kafkascope.analyzer.statistics.groups.model import Presence, Rebalance, Story
 from kafkascope.analyzer.statistics.groups.story import story_of
 from kafkascope.analyzer.statistics.limits import LIMITS
-from kafkascope.analyzer.statistics.model import (
-    Accumulator,
-    Line,
-    TopicNames,
-    columns,
-    filled,
-    middle,
-    topic_label,
-)
 
 WORST: Final = ("expired", "fenced", "replaced", "rejoined", "metadata", "left")
 """Causes of rebalances that can be avoided, the worst first."""
@@ -51,21 +43,21 @@ class Group(Measures):
     last_ns: int | None = most()
 
 
-class Groups(Accumulator):
+class Groups(model.Accumulator):
     """All groups of the traffic."""
 
     NAME = "groups"
     KEYS = KEYS
     SINGLY = KEYS - {HEARTBEAT, OFFSET_COMMIT, TXN_OFFSET_COMMIT}
     VERSION = 3
-    COLUMNS = columns(
+    COLUMNS = model.columns(
         "group protocol (type) assignor members active generations rebalances median longest "
         "causes commits failed (first) (last) (worst_rebalance)"
     )
-    REBALANCE_COLUMNS = columns(
+    REBALANCE_COLUMNS = model.columns(
         "(group) time generation cause duration members last_member number text"
     )
-    MEMBER_COLUMNS = columns(
+    MEMBER_COLUMNS = model.columns(
         "(group) (member) client_id client_address (group_instance_id) state generations assigned "
         "heartbeats commits (session_timeout) first last text"
     )
@@ -160,17 +152,17 @@ class Groups(Accumulator):
             self._members.setdefault(name, {})[place[0], place[1]] = presence
         return self._members
 
-    def rows(self, names: TopicNames | None = None) -> list[Line]:
+    def rows(self, names: model.TopicNames | None = None) -> list[model.Line]:
         lines = [_line(name, group, self.story(name)) for (name,), group in self._groups.items()]
         lines.sort(key=lambda line: -line["rebalances"])
         if self._groups.others is not None:
             lines.append({**_line(OTHERS, self._groups.others, None), "rebalances": None})
         return lines
 
-    def rebalances(self, name: str) -> list[Line]:
+    def rebalances(self, name: str) -> list[model.Line]:
         story = self.story(name)
         return [
-            filled(
+            model.filled(
                 self.REBALANCE_COLUMNS,
                 each,
                 group=name,
@@ -181,10 +173,10 @@ class Groups(Accumulator):
             for each in (story.rebalances if story else ())
         ]
 
-    def members(self, name: str, names: TopicNames | None = None) -> list[Line]:
+    def members(self, name: str, names: model.TopicNames | None = None) -> list[model.Line]:
         story = self.story(name)
         return [
-            filled(
+            model.filled(
                 self.MEMBER_COLUMNS,
                 each,
                 group=name,
@@ -192,7 +184,7 @@ class Groups(Accumulator):
                 client_address=each.host,
                 group_instance_id=each.instance,
                 assigned=[
-                    f"{topic_label(topic, names)}-{number}"
+                    f"{model.topic_label(topic, names)}-{number}"
                     for topic, numbers in each.assigned or ()
                     for number in numbers
                 ],
@@ -203,11 +195,11 @@ class Groups(Accumulator):
         ]
 
 
-def _line(name: str, group: Group, story: Story | None) -> Line:
+def _line(name: str, group: Group, story: Story | None) -> model.Line:
     rebalances = [] if story is None else story.rebalances
     spent = [each.duration_ns for each in rebalances if each.duration_ns is not None]
     causes = Counter(each.cause for each in rebalances)
-    return filled(
+    return model.filled(
         Groups.COLUMNS,
         group,
         group=name,
@@ -218,7 +210,7 @@ def _line(name: str, group: Group, story: Story | None) -> Line:
         active=0 if story is None else sum(m.state == "active" for m in story.members),
         generations="" if story is None else story.generations,
         rebalances=len(rebalances),
-        median=middle(spent) if spent else None,
+        median=model.middle(spent) if spent else None,
         longest=max(spent, default=None),
         causes=[f"{count} {cause}" for cause, count in causes.items()],
         worst_rebalance=_worst(rebalances),

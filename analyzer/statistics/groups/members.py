@@ -12,15 +12,7 @@ from typing import Any, Final, Generic, TypeVar
 
 from kafkascope.analyzer.merging.bounded import Event
 from kafkascope.analyzer.merging.tables import by_key
-from kafkascope.analyzer.statistics.groups.model import (
-    EVICTED,
-    FENCING,
-    INSTANCE,
-    UNRELEASED_INSTANCE,
-    LaneMark,
-    Member,
-    Presence,
-)
+from kafkascope.analyzer.statistics.groups import model
 
 T = TypeVar("T")
 
@@ -45,15 +37,15 @@ class Timed(Generic[T]):
 class Members:
     """Members by their instance id, their label, their client."""
 
-    def __init__(self, members: dict[str, Member]) -> None:
+    def __init__(self, members: dict[str, model.Member]) -> None:
         self.members = members
         self._alike = Counter(member.label for member in members.values())
         self.at_hosts = Counter((member.label, member.host) for member in members.values())
         """How many have a label at a host."""
-        self.instances: dict[str, list[Member]] = {}
+        self.instances: dict[str, list[model.Member]] = {}
         """Members by instance id, by when they came."""
-        self._latest: dict[str, Member] = {}
-        clients: dict[tuple[str, str], list[Member]] = {}
+        self._latest: dict[str, model.Member] = {}
+        clients: dict[tuple[str, str], list[model.Member]] = {}
         for member in members.values():
             if member.client_id:
                 clients.setdefault((member.client_id, member.host), []).append(member)
@@ -74,14 +66,14 @@ class Members:
             if all((one.last_ns or 0) <= (two.first_ns or 0) for one, two in pairwise(lives)):
                 self.next_lives.update((one.id, two.id) for one, two in pairwise(lives))
 
-    def has_unique_label(self, member: Member) -> bool:
+    def has_unique_label(self, member: model.Member) -> bool:
         return self._alike[member.label] == 1
 
-    def by_instance(self, instance: str | None) -> Member | None:
+    def by_instance(self, instance: str | None) -> model.Member | None:
         """Return the last seen member with an instance id: admins remove static members by it."""
         return None if instance is None else self._latest.get(instance)
 
-    def last_until(self, instance: str, until_ns: int, but: Member) -> Member | None:
+    def last_until(self, instance: str, until_ns: int, but: model.Member) -> model.Member | None:
         """Return the member with an instance id that came last until a moment, but for one."""
         same = self.instances.get(instance, [])
         at = bisect_right(same, until_ns, key=lambda member: member.first_ns or 0)
@@ -97,8 +89,8 @@ class GroupIndex(Members):
     def __init__(
         self,
         events: list[Event],
-        members: dict[str, Member],
-        presences: dict[tuple[str, int], Presence],
+        members: dict[str, model.Member],
+        presences: dict[tuple[str, int], model.Presence],
     ) -> None:
         super().__init__(members)
         self.events = events
@@ -120,7 +112,7 @@ class GroupIndex(Members):
             [
                 (event.time_ns, (event.about["member"], event.about["error"]))
                 for event in events
-                if event.about.get("error") in FENCING and event.about["member"] in members
+                if event.about.get("error") in model.FENCING and event.about["member"] in members
             ]
         )
         self.beats = Timed([(event.time_ns, event) for event in events if event.kind == "epoch"])
@@ -136,7 +128,7 @@ class GroupIndex(Members):
         self.evicted = {
             event.about["member"]
             for event in events
-            if event.kind != "join" and event.about.get("error") in EVICTED
+            if event.kind != "join" and event.about.get("error") in model.EVICTED
         }
         """Members that heard that they are none any more: they did not restart."""
         self.joined_ns: dict[str, int] = {}
@@ -149,7 +141,7 @@ class GroupIndex(Members):
     def _evictions(self, events: list[Event]) -> Iterator[tuple[str, int, int]]:
         for event in events:
             name = event.about["member"]
-            if event.kind == "epoch" and event.about["error"] in EVICTED | FENCING:
+            if event.kind == "epoch" and event.about["error"] in model.EVICTED | model.FENCING:
                 since_ns = self.seen_before(name, event.time_ns)
                 if since_ns is not None:
                     yield name, since_ns, event.time_ns
@@ -176,17 +168,17 @@ class GroupIndex(Members):
         return min(ends[at - 1], until_ns) if at else None
 
 
-def _came(member: Member) -> tuple[int, str]:
+def _came(member: model.Member) -> tuple[int, str]:
     return member.first_ns or 0, member.id
 
 
 def members_of(
-    events: list[Event], presences: dict[tuple[str, int], Presence]
-) -> dict[str, Member]:
+    events: list[Event], presences: dict[tuple[str, int], model.Presence]
+) -> dict[str, model.Member]:
     """Return the life of each member by its id, without how it ended."""
-    found: dict[str, Member] = {}
+    found: dict[str, model.Member] = {}
     for (name, generation), presence in sorted(presences.items()):
-        member = found.setdefault(name, Member(name))
+        member = found.setdefault(name, model.Member(name))
         for field in ("client_id", "host", "instance", "session_ms", "rebalance_ms"):
             setattr(member, field, getattr(presence, field) or getattr(member, field))
         member.beats += presence.beats
@@ -196,55 +188,57 @@ def members_of(
             # From one generation to the next it was there, too.
             begin = presence.first_ns if member.last_ns is None else member.last_ns
             _lived(member, presence.first_ns, presence.last_ns)
-            member.marks.append(LaneMark(min(begin, presence.first_ns), presence.last_ns, "="))
+            member.marks.append(
+                model.LaneMark(min(begin, presence.first_ns), presence.last_ns, "=")
+            )
     for event in events:
         about = event.about
         name = about["member"]
         if not name or (event.kind == "leave" and name not in found):
             continue
         refused = event.kind == "join" and about["error"] not in (0, None)
-        if refused and about["error"] not in FENCING and name not in found:
+        if refused and about["error"] not in model.FENCING and name not in found:
             # It was given an id, or refused: a member only when it comes back. One that another
             # took the place of while it waited was a member before it was fenced (KIP-345).
             continue
-        member = found.setdefault(name, Member(name))
+        member = found.setdefault(name, model.Member(name))
         for field in ("client_id", "host", "instance"):
             setattr(member, field, about.get(field) or getattr(member, field))
         member.topics = tuple(about.get("topics") or member.topics)
         end = event.end_ns
-        if event.kind == "join" and (not refused or about["error"] in FENCING):
+        if event.kind == "join" and (not refused or about["error"] in model.FENCING):
             _lived(member, event.time_ns, end)
-            member.marks.append(LaneMark(event.time_ns, end, "J"))
+            member.marks.append(model.LaneMark(event.time_ns, end, "J"))
         elif event.kind == "sync" and about["error"] in (0, None):
-            member.marks.append(LaneMark(event.time_ns, end, "S"))
+            member.marks.append(model.LaneMark(event.time_ns, end, "S"))
             if about["assigned"] is not None:
                 member.assigned = about["assigned"]
         elif event.kind == "epoch" and about["generation"] > 0:
             _lived(member, event.time_ns, end)
             sign = "J" if about["before"] <= 0 else "S"
-            member.marks.append(LaneMark(event.time_ns, end, sign))
+            member.marks.append(model.LaneMark(event.time_ns, end, sign))
             if about["assigned"] is not None:
                 member.assigned = about["assigned"]
     return found
 
 
-def fill_silences(member: Member) -> None:
+def fill_silences(member: model.Member) -> None:
     """Mark the time between two signs of life: a member that leaves, rejoins or is seen again was a
     member until then."""
     found = []
     for mark, after in pairwise(sorted(member.marks)):
         if mark.sign in "JS=" and after.sign in "JS=l" and mark.end_ns < after.begin_ns:
             sign = "." if mark.sign == "J" and after.sign != "=" else "="
-            found.append(LaneMark(mark.end_ns, after.begin_ns, sign))
+            found.append(model.LaneMark(mark.end_ns, after.begin_ns, sign))
     member.marks += found
 
 
-def _lived(member: Member, first_ns: int, last_ns: int) -> None:
+def _lived(member: model.Member, first_ns: int, last_ns: int) -> None:
     member.first_ns = first_ns if member.first_ns is None else min(member.first_ns, first_ns)
     member.last_ns = last_ns if member.last_ns is None else max(member.last_ns, last_ns)
 
 
-def note_fates(events: list[Event], members: dict[str, Member]) -> None:
+def note_fates(events: list[Event], members: dict[str, model.Member]) -> None:
     """Set how each member ended, where it did; `story` has found the expired ones."""
     known = Members(members)
     expired = {name: member.text for name, member in members.items() if member.state == "expired"}
@@ -257,13 +251,13 @@ def note_fates(events: list[Event], members: dict[str, Member]) -> None:
             continue
         if event.kind == "leave" and about["error"] in (0, None):
             member.state, member.text = "left", left_text(about)
-            member.marks.append(LaneMark(event.time_ns, event.time_ns, "l"))
+            member.marks.append(model.LaneMark(event.time_ns, event.time_ns, "l"))
         elif event.kind == "epoch" and about["before"] < 0 and about["error"] in (0, None):
             member.state = "left"
             member.text = "left temporarily (static member)" if about["before"] == -2 else "left"
-            member.marks.append(LaneMark(event.time_ns, event.time_ns, "l"))
-        elif about.get("error") in FENCING or (
-            event.kind != "join" and about.get("error") in EVICTED
+            member.marks.append(model.LaneMark(event.time_ns, event.time_ns, "l"))
+        elif about.get("error") in model.FENCING or (
+            event.kind != "join" and about.get("error") in model.EVICTED
         ):
             holder = _holder(event, member, known)
             member.state, member.text = "fenced", fenced_text(about["error"])
@@ -273,17 +267,17 @@ def note_fates(events: list[Event], members: dict[str, Member]) -> None:
                 member.holder = title_of(holder, known)
                 member.text += f": {member.holder} has the same group.instance.id"
             end = event.end_ns if event.kind == "join" else event.time_ns
-            member.marks.append(LaneMark(end, end, "x"))
+            member.marks.append(model.LaneMark(end, end, "x"))
 
 
-def _holder(event: Event, member: Member, known: Members) -> Member | None:
+def _holder(event: Event, member: model.Member, known: Members) -> model.Member | None:
     """Return the member that has the instance id of a fenced one: the last one that came after it,
     or the last one before it where it was refused because the id was taken (KIP-848)."""
     error = event.about["error"]
-    if error not in INSTANCE or member.instance is None or member.first_ns is None:
+    if error not in model.INSTANCE or member.instance is None or member.first_ns is None:
         return None
     told_ns = event.end_ns
-    if error == UNRELEASED_INSTANCE:
+    if error == model.UNRELEASED_INSTANCE:
         return known.last_until(member.instance, min(told_ns, member.first_ns - 1), member)
     found = known.last_until(member.instance, told_ns, member)
     return found if found and (found.first_ns or 0) >= member.first_ns else None
@@ -299,7 +293,7 @@ def fenced_text(code: int) -> str:
     return f"got {error_name(code)}"
 
 
-def title_of(member: Member, known: Members) -> str:
+def title_of(member: model.Member, known: Members) -> str:
     """Return the name of a member among others of its client id: with its host, or the end of its
     member id."""
     if known.has_unique_label(member):

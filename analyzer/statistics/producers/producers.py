@@ -33,12 +33,7 @@ from kafkascope.analyzer.statistics.model import (
     topic_key,
     topic_label,
 )
-from kafkascope.analyzer.statistics.producers.story import (
-    SequenceLane,
-    Transaction,
-    lanes_of,
-    transactions_of,
-)
+from kafkascope.analyzer.statistics.producers import story
 from kafkascope.dissectors.reference.codes import error_name
 
 INIT: Final = 22
@@ -206,7 +201,7 @@ class Producers(Accumulator):
                 **picked(lane, "retried", "refused", "unseen"),
             )
             for _, producer in self.ids.items()
-            for lane in lanes_of(list(producer.events))
+            for lane in story.lanes_of(list(producer.events))
         ]
 
     def of_clients(self) -> dict[tuple[str, str], set[int]]:
@@ -233,9 +228,9 @@ class Producers(Accumulator):
             for each in found
         ]
 
-    def _all_transactions(self) -> Iterator[Transaction]:
+    def _all_transactions(self) -> Iterator[story.Transaction]:
         for (name,), found in self.transactional.items():
-            yield from transactions_of(name, list(found.events))
+            yield from story.transactions_of(name, list(found.events))
 
 
 def _places(producers: list[tuple[int, int]]) -> Mapping[tuple[int, int], Sequence[int]]:
@@ -333,7 +328,7 @@ def _added(asked: dict[str, Any]) -> Iterator[dict[str, Any]]:
 
 
 def _line(number: int, producer: Producer, titles: dict[Any, str], ends: Counter[str]) -> Line:
-    lanes: list[SequenceLane] = lanes_of(list(producer.events))
+    lanes: list[story.SequenceLane] = story.lanes_of(list(producer.events))
     more: Line = {
         "partitions": len({(lane.topic, lane.partition) for lane in lanes}),
         "repeats": sum(lane.repeats for lane in lanes),

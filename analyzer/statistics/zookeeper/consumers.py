@@ -18,11 +18,7 @@ from operator import itemgetter
 from typing import Any, Final, Literal, NamedTuple
 
 from kafkascope.analyzer.merging.tables import by_key
-from kafkascope.analyzer.statistics.delivery.plans import (
-    PartitionKey,
-    zookeeper_ranges,
-    zookeeper_round_robin,
-)
+from kafkascope.analyzer.statistics.delivery import plans
 from kafkascope.analyzer.statistics.limits import LIMITS, StatisticsLimits
 from kafkascope.analyzer.statistics.model import Line, listed, middle
 from kafkascope.analyzer.statistics.zookeeper.model import ZnodeChange
@@ -67,8 +63,8 @@ class KeptGroup:
     partitions: dict[str, int] = field(default_factory=dict)
     """Of the topics of its cluster."""
     members: dict[str, list[ZnodeLife]] = field(default_factory=dict)
-    owners: dict[PartitionKey, list[ZnodeLife]] = field(default_factory=dict)
-    offsets: dict[PartitionKey, list[ZnodeLife]] = field(default_factory=dict)
+    owners: dict[plans.PartitionKey, list[ZnodeLife]] = field(default_factory=dict)
+    offsets: dict[plans.PartitionKey, list[ZnodeLife]] = field(default_factory=dict)
 
     @property
     def path(self) -> str:
@@ -93,7 +89,7 @@ class KeptGroup:
             for life in lives
         ]
 
-    def owned(self, time_ns: int) -> dict[PartitionKey, str]:
+    def owned(self, time_ns: int) -> dict[plans.PartitionKey, str]:
         """Return the threads that own partitions at a time."""
         return {
             part: life.text or ""
@@ -166,7 +162,7 @@ def _groups(story: TreeStory) -> list[KeptGroup]:
 class Misplaced(NamedTuple):
     """A partition that another thread owns than its assignor gives it to."""
 
-    part: PartitionKey
+    part: plans.PartitionKey
     owner: str | None
     thread: str
     """By the range assignor."""
@@ -208,7 +204,7 @@ def _audited(kept: KeptGroup, wishes: Iterable[Wish], came: Came, until_ns: int)
     members = {member: wanted for member, wanted in there.items() if wanted is not None}
     topics = {topic for wanted in members.values() for topic in wanted}
     known = {topic: kept.partitions[topic] for topic in sorted(topics & kept.partitions.keys())}
-    wanted = zookeeper_ranges(members, known)
+    wanted = plans.zookeeper_ranges(members, known)
     owned = kept.owned(until_ns - 1)
     if len(members) < len(there):
         unknown = "members subscribe by pattern: ownership is not checked"
@@ -225,7 +221,7 @@ def _audited(kept: KeptGroup, wishes: Iterable[Wish], came: Came, until_ns: int)
         unknown = unknown or ("" if misplaced else "owners are anonymized")
     assignor = "" if unknown or misplaced else "range"
     if misplaced and not unknown:
-        dealt = zookeeper_round_robin(members, known)
+        dealt = plans.zookeeper_round_robin(members, known)
         if dealt and all(owned.get(part) == thread for part, thread in dealt.items()):
             assignor, misplaced = "roundrobin", ()
     return OwnerAudit(came, until_ns, len(there), assignor, misplaced, unknown)

@@ -23,6 +23,7 @@ from kafkascope.analyzer.statistics.model import (
     TopicNames,
     columns,
 )
+from kafkascope.analyzer.statistics.zookeeper import operations
 from kafkascope.analyzer.statistics.zookeeper.ensembles import ensembles
 from kafkascope.analyzer.statistics.zookeeper.model import (
     KeptSession,
@@ -31,18 +32,6 @@ from kafkascope.analyzer.statistics.zookeeper.model import (
     ZnodeChange,
     ZooKeeperSpan,
     label,
-)
-from kafkascope.analyzer.statistics.zookeeper.operations import (
-    CREATES,
-    DELETES,
-    NODEEXISTS,
-    NONODE,
-    READS,
-    SET_DATA,
-    WRITES,
-    ZnodeOperation,
-    operations_of,
-    text_of,
 )
 from kafkascope.analyzer.statistics.zookeeper.story import TreeStory
 from kafkascope.dissectors.zookeeper.types import BASE, CLOSE, CONNECT, EVENT, PING, TYPES
@@ -116,7 +105,7 @@ class ZooKeeper(Accumulator):
             return
         self.span.requests += 1
         zxid = about.zxid
-        for operation in operations_of(exchange):
+        for operation in operations.operations_of(exchange):
             self._operation(operation, row, exchange, end_ns, zxid or 0)
         if row.latency_ns is not None:
             slow = self.slow[(row.latency_ns, row.time_ns, row.id)]
@@ -189,13 +178,13 @@ class ZooKeeper(Accumulator):
         )
 
     def _operation(
-        self, done: ZnodeOperation, row: Row, exchange: Exchange, end_ns: int, zxid: int
+        self, done: operations.ZnodeOperation, row: Row, exchange: Exchange, end_ns: int, zxid: int
     ) -> None:
         server, at = row.broker_address, (row.time_ns, row.number)
         node = self.nodes[(server, done.path)]
         kind, error = done.kind, done.error
-        missing = error == NONODE and kind not in CREATES
-        there = error == NODEEXISTS or (not error and kind not in DELETES)
+        missing = error == operations.NONODE and kind not in operations.CREATES
+        there = error == operations.NODEEXISTS or (not error and kind not in operations.DELETES)
         children = None
         if done.children is not None:
             children = end_ns, done.children[: LIMITS.znode_children]
@@ -203,12 +192,12 @@ class ZooKeeper(Accumulator):
             first=at,
             first_ns=end_ns,
             last_ns=end_ns,
-            reads=int(kind in READS and not error),
-            writes=int(kind not in READS and not error),
-            failed=int(kind not in READS and error != 0),
+            reads=int(kind in operations.READS and not error),
+            writes=int(kind not in operations.READS and not error),
+            failed=int(kind not in operations.READS and error != 0),
             missing=int(missing),
             missing_ns=end_ns if missing else None,
-            existed=int(error == NODEEXISTS),
+            existed=int(error == operations.NODEEXISTS),
             exists_ns=end_ns if there else None,
             largest=(len(done.data), *at) if done.data else None,
             children=children,
@@ -216,23 +205,23 @@ class ZooKeeper(Accumulator):
         told: dict[str, Any] = {"told_ns": end_ns, "first": at}
         if done.stat is not None:
             self._stat(done, done.stat, node, server, told)
-        if error or kind not in WRITES or zxid <= 0:
+        if error or kind not in operations.WRITES or zxid <= 0:
             return
         session = exchange.zookeeper.session if exchange.zookeeper is not None else None
         by = (session or 0, host_of(row.client_address))
         wrote = {**told, "time_ns": end_ns, "by": by}
-        if kind in CREATES:
+        if kind in operations.CREATES:
             change = self.changes[(server, done.path, zxid, "created")]
             owner = session or 0 if done.flags in (1, 3) else 0
             change.take(**wrote, owner=owner, mode=done.flags, **_data(done))
-        elif kind in DELETES:
+        elif kind in operations.DELETES:
             self.changes[(server, done.path, zxid, "deleted")].take(**wrote)
-        elif kind == SET_DATA:
+        elif kind == operations.SET_DATA:
             self.changes[(server, done.path, zxid, "changed")].take(**wrote, **_data(done))
 
     def _stat(
         self,
-        done: ZnodeOperation,
+        done: operations.ZnodeOperation,
         stat: dict[str, Any],
         node: Znode,
         server: str,
@@ -299,5 +288,5 @@ class ZooKeeper(Accumulator):
         ]
 
 
-def _data(done: ZnodeOperation) -> dict[str, Any]:
-    return {"size": len(done.data or b""), "text": text_of(done.data, done.path)}
+def _data(done: operations.ZnodeOperation) -> dict[str, Any]:
+    return {"size": len(done.data or b""), "text": operations.text_of(done.data, done.path)}
