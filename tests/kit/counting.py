@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from functools import cache
 from itertools import pairwise
 from pathlib import Path
@@ -55,10 +55,10 @@ def counted(statistic: Any, pairs: Iterable[Pair]) -> Any:
     return statistic
 
 
-def count_captures(paths: Sequence[Path], *statistics: Any, **options: Any) -> TopicNames:
-    """Let these count the exchanges and the connections of captures; the names of their topics."""
+def count_capture(path: Path, *statistics: Any, **options: Any) -> TopicNames:
+    """Let these count the exchanges and the connections of a capture; the names of its topics."""
     watchers = [each.saw for each in statistics if hasattr(each, "saw")]
-    with open_capture(list(paths), **options) as capture:
+    with open_capture([path], **options) as capture:
 
         def watch(event: Opened | Closed) -> None:
             for saw in watchers:

@@ -23,7 +23,7 @@ from kafkascope.captures.model import Endpoint
 from kafkascope.captures.packets.tcp import ACK, FIN, RST, SYN
 from tests.analyzer.pipeline.kit import PORTS, Apart, in_batches, made, made_alike, rows_of
 from tests.kit.captures import START_NS, Tape
-from tests.kit.counting import count_captures
+from tests.kit.counting import count_capture
 from tests.kit.run import objects
 from tests.kit.samples import CAUSES
 from tests.kit.traffic import tape
@@ -42,9 +42,9 @@ def rows(out: Path) -> list[dict[str, Any]]:
     return sorted(rows_of(out, "connections"), key=lambda row: row["connection"])
 
 
-def counted(*inputs: Path) -> list[dict[str, Any]]:
+def counted(path: Path) -> list[dict[str, Any]]:
     statistic = Connections()
-    names = count_captures(inputs, statistic)
+    names = count_capture(path, statistic)
     return sorted(statistic.rows(names), key=lambda line: line["connection"])
 
 

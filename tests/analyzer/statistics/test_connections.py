@@ -9,7 +9,7 @@ import pytest
 
 from kafkascope.analyzer.statistics.connections import Connections
 from kafkascope.captures.tls.begin import ALERTS
-from tests.kit.counting import count_captures
+from tests.kit.counting import count_capture
 from tests.kit.samples import TLS
 
 TRUTHS = sorted(TLS.glob("*.truth.json"))
@@ -25,7 +25,7 @@ def lines_of(truth: dict[str, Any]) -> dict[int, dict[str, Any]]:
     """The line of each connection, by the client's port."""
     keys = [] if truth.get("keys_inside") else [TLS / truth["keys"]]
     found = Connections()
-    count_captures([TLS / truth["capture"]], found, keylog=keys)
+    count_capture(TLS / truth["capture"], found, keylog=keys)
     again = Connections().load(json.loads(json.dumps(found.dump())))
     assert again.rows() == found.rows()
     return {int(line["client_address"].rpartition(":")[2]): line for line in found.rows()}

@@ -11,14 +11,14 @@ import pytest
 
 from kafkascope.analyzer.findings import Finding, Findings
 from kafkascope.analyzer.statistics.delivery.audit import Audit
-from tests.kit.counting import count_captures
+from tests.kit.counting import count_capture
 from tests.kit.samples import CAPTURES
 
 
 @cache
 def audited(name: str) -> tuple[Audit, Findings, list[Finding]]:
     findings = Findings()
-    names = count_captures([CAPTURES / f"{name}.pcap.gz"], findings)
+    names = count_capture(CAPTURES / f"{name}.pcap.gz", findings)
     base = findings.base
     audit = Audit(base.delivery, base.groups, base.cluster, names)
     return audit, findings, findings.reported(names)

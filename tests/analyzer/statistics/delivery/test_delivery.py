@@ -25,7 +25,7 @@ from kafkascope.captures.model import StreamEvent
 from kafkascope.tui.screens.groups import audited
 from tests.analyzer.findings.judging import states
 from tests.kit.batches import batch
-from tests.kit.counting import count_captures, counted, pairs_in
+from tests.kit.counting import count_capture, counted, pairs_in
 from tests.kit.run import objects, run
 from tests.kit.samples import CAPTURES, CAUSES, SAMPLES
 from tests.kit.wire import Wire, partition, records, request, response
@@ -33,7 +33,7 @@ from tests.kit.wire import Wire, partition, records, request, response
 
 def audit_of(path: Path) -> Audit:
     delivery, groups, cluster = Delivery(), Groups(), Cluster()
-    return Audit(delivery, groups, cluster, count_captures([path], delivery, groups, cluster))
+    return Audit(delivery, groups, cluster, count_capture(path, delivery, groups, cluster))
 
 
 def line_of(audit: Audit, topic: str, number: int = 0) -> dict[str, Any]:
