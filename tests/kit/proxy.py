@@ -222,6 +222,20 @@ class Bench:
         return [a for a in self.actions if not isinstance(a, Send)]
 
 
+ARGUMENTS = {
+    "delay": "5ms",
+    "throttle": "1KB/s",
+    "error": "27",
+    "stamp": "27",
+    "truncate": "6",
+    "set": "response.throttle_time_ms = 7",
+    "records": "lose 1",
+    "versions": "ApiVersions 0",
+    "member": "expire",
+}
+"""What an action of a rule cannot do without."""
+
+
 def rules_of(*rules: Any) -> list[Any]:
     """Rules, of which some are text."""
     return [parse_fault(each) if isinstance(each, str) else each for each in rules]
@@ -282,7 +296,6 @@ async def sink(handle: Callable[[Link], Awaitable[None]]) -> AsyncIterator[Addre
 
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         task = asyncio.current_task()
-        assert task is not None
         tasks.add(task)
         with contextlib.suppress(OSError, asyncio.IncompleteReadError, asyncio.CancelledError):
             await handle(Link(reader, writer))

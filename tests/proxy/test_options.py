@@ -34,7 +34,7 @@ def asked(data: bytes, **options: Any) -> tuple[bytes, KafkaProxy]:
         async with kit.proxied(answer, **options) as proxy:
             return (await proxy.ask(data))[4:], proxy
 
-    return kit.run(main())  # type: ignore[no-any-return]
+    return kit.run(main())
 
 
 def brokers(told: bytes) -> dict[int, tuple[str, int]]:

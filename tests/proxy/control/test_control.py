@@ -469,13 +469,10 @@ def test_a_parent_asks_over_stdin_and_stdout_and_ends_it_by_closing(kind: str) -
                 ours.shutdown(socket.SHUT_WR)
                 rest = lines.read()
         else:
-            assert child.stdin is not None
-            assert child.stdout is not None
             print('{"do":"status","id":7}', file=child.stdin, flush=True)
             answer = json.loads(child.stdout.readline())
             child.stdin.close()
             rest = child.stdout.read()
-        assert child.stderr is not None
         said = child.stderr.read()
     assert (answer["id"], answer["pid"], rest) == (7, child.pid, "")
     assert answer["bootstrap"] in said

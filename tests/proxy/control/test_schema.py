@@ -40,14 +40,11 @@ class Steered:
         self.asked: set[str] = set()
 
     def line(self) -> dict[str, Any]:
-        assert self.process.stdout is not None
-        found: dict[str, Any] = json.loads(self.process.stdout.readline())
-        return found
+        return json.loads(self.process.stdout.readline())
 
     def ask(self, do: str, **members: Any) -> dict[str, Any]:
         asked = {"do": do, **members}
         control_schema.check_request(asked)
-        assert self.process.stdin is not None
         self.process.stdin.write(json.dumps(asked) + "\n")
         self.process.stdin.flush()
         answer = self.line()
@@ -58,7 +55,6 @@ class Steered:
     def end(self) -> int:
         """Close its stdin; its exit code."""
         with self.process as process:
-            assert process.stdin is not None
             process.stdin.close()
             return process.wait(PATIENCE_S)
 
@@ -142,8 +138,8 @@ def test_all_requests_answers_and_events(steered: Steered) -> None:
         for stream in ("capture", "exchanges"):
             assert ask(stream)["error"] == "streams need the control socket"
         ask("watch", every=0.1)
-        steered.process.stdin.write('{"do":"status"}\n')  # type: ignore[union-attr]
-        steered.process.stdin.flush()  # type: ignore[union-attr]
+        steered.process.stdin.write('{"do":"status"}\n')
+        steered.process.stdin.flush()
         events = [line for line in (steered.line() for _ in range(3)) if "event" in line]
         assert events
         for event in events:
@@ -252,7 +248,6 @@ WRONG: list[tuple[dict[str, Any], str]] = [
 
 
 def test_a_wrong_expectation_is_refused(steered: Steered) -> None:
-    assert steered.process.stdin is not None
     for members, sentence in WRONG:
         steered.process.stdin.write(json.dumps({"do": "expect", **members}) + "\n")
         steered.process.stdin.flush()

@@ -15,5 +15,4 @@ def loop(request: pytest.FixtureRequest) -> Callable[[], asyncio.AbstractEventLo
     if request.param == "asyncio":
         return asyncio.new_event_loop
     uvloop = pytest.importorskip("uvloop", reason="uvloop is not installed here")
-    make: Callable[[], asyncio.AbstractEventLoop] = uvloop.new_event_loop
-    return make
+    return uvloop.new_event_loop

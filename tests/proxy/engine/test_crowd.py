@@ -87,7 +87,6 @@ async def test_a_peer_that_is_gone_without_a_word_is_asked_for() -> None:
         await client.ask(beat())
         (handler,) = proxy.handlers
         for stream in handler.streams:
-            assert stream is not None
             sock = stream.get_extra_info("socket")
             assert sock.getsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE)
             for name, value in KEEP_ALIVE:

@@ -63,22 +63,19 @@ async def test_what_matches_is_held_edited_and_goes_on_in_its_schema(
         (held,) = proxy.held.list()
         assert held["rule"] == f"{RULE} -> hold"
         body = proxy.held.body(held["number"])
-        assert body is not None
         records_in(body)[0]["value_decoded"] |= {"count": 7, "items": []}
         proxy.held.edit(held["number"], body)
         await client.frame()
         (record,) = records_of(got[1])
         before = payloads().decode("t", "value", avro(), ())
         after = payloads().decode("t", "value", record.value, ())
-        assert before is not None
-        assert after is not None
         assert after.value == before.value | {"count": 7, "items": []}
 
 
 async def test_rules_follow_each_other_and_count(schemas: SchemaOptions) -> None:
     rules = f"{RULE} -> delay 10ms", "record.key.user-id == 1 -> error NOT_LEADER_OR_FOLLOWER nth 2"
     async with traffic(*rules, schemas=schemas) as (proxy, client, got):
-        first, second = (each.trigger for each in proxy.rules)  # type: ignore[union-attr]
+        first, second = (each.trigger for each in proxy.rules)
         answers = [await client.ask(order(value)) for value in (SMALL, VALUE, VALUE)]
         assert first.fired == 2
         assert (second.matched, second.fired) == (2, 1)
@@ -219,7 +216,6 @@ async def test_a_wrong_edit_is_refused_and_the_frame_stays(schemas: SchemaOption
         await until(lambda: len(proxy.held))
         (number,) = proxy.held
         body = proxy.held.body(number)
-        assert body is not None
         records_in(body)[0]["value_decoded"]["count"] = "many"
         with pytest.raises(DissectError, match="does not match its schema at count"):
             proxy.held.edit(number, body)

@@ -234,14 +234,12 @@ def test_an_edited_list_that_is_shorter_keeps_its_secrets_in_linear_time() -> No
     data = request(51, 0, {"deletions": [], "upsertions": users})
     pending = PendingRequest(51, 0, 1, 0)
     seen = InterceptedFrame(bench.context, 0, pending, len(data) - 4, 0, data)
-    assert seen.decoded is not None
     body = shown(seen.decoded)
     del body["upsertions"][1]
     start = time.process_time()
     new = edited(seen, body)
     assert time.process_time() - start < 3
     again = InterceptedFrame(bench.context, 0, pending, len(new), 0, bytes(4) + new)
-    assert again.decoded is not None
     kept = again.decoded.body["upsertions"]
     assert len(kept) == count - 1
     assert kept[1]["name"] == "u2"
@@ -334,7 +332,7 @@ def test_the_thread_that_asks_a_registry_ends_with_the_proxy() -> None:
     late = LateSchemas(ask)
     late.close()  # nobody was asked: there is nothing to end
     for turn in (1, 2):
-        late.want(turn)  # type: ignore[arg-type]
+        late.want(turn)
         late.close()
         deadline = time.monotonic() + 10
         while any(each.name == "schemas" for each in threading.enumerate()):

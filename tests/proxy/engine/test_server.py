@@ -379,7 +379,6 @@ async def test_held_frames_can_be_listed_edited_and_released() -> None:
         (held,) = proxy.held.list()
         assert (held["api"], held["kind"]) == ("Heartbeat", "request")
         body = proxy.held.body(held["number"])
-        assert body is not None
         proxy.held.edit(held["number"], body | {"group_id": "another, longer one"})
         await client.frame()
         assert upstream.asked == [beat(group_id="another, longer one")]
@@ -440,7 +439,7 @@ async def test_a_client_that_takes_nothing_does_not_outlive_the_proxy() -> None:
         proxy = KafkaProxy(str(up))
         await proxy.start()
         client = await Link.to(proxy.bootstrap)
-        client.writer.transport.pause_reading()  # type: ignore[attr-defined]
+        client.writer.transport.pause_reading()
         client.send(beat())
         await until(lambda: any(h.busy and h.holds() for h in proxy.handlers))
         streams = [each for handler in proxy.handlers for each in handler.streams]

@@ -61,7 +61,6 @@ async def test_a_full_disk_is_said_at_once_and_recording_goes_on(
         kit.started(tmp_path, "--upstream", up, program=program) as child,
     ):
         stderr = child.process.stderr
-        assert stderr is not None
         client = await kit.Link.to(child.bootstrap)
         number, said = 0, ""
         line = asyncio.ensure_future(stderr.readline())
@@ -75,7 +74,6 @@ async def test_a_full_disk_is_said_at_once_and_recording_goes_on(
                     line = asyncio.ensure_future(stderr.readline())
             free.touch()
         await client.leave()
-        assert child.process.stdin is not None
         child.process.stdin.close()
         said += (await line).decode() + (await stderr.read()).decode()
         await child.process.wait()
@@ -127,7 +125,6 @@ class Session:
         self.said = said
         self._time_ns = START
         tap = recorder.tap(1, Endpoint("10.0.0.4", 40_001), Endpoint("10.0.0.9", 9092), START)
-        assert tap is not None
         self._tap: ConnectionTap = tap
         self._number = 0
 

@@ -18,7 +18,6 @@ MOST = 50
 def test_a_flood_of_small_reads_does_not_pile_up(tmp_path: Path) -> None:
     made = Recorder(tmp_path / "flood.pcapng", limits=Limits(queued_events=MOST))
     tap = made.tap(1, CLIENT, BROKER, 1)
-    assert tap is not None
     asked = beat(1)
     tap.client(0, asked, 2)
     for number in range(1_000):
@@ -42,7 +41,6 @@ def test_a_flood_of_small_reads_does_not_pile_up(tmp_path: Path) -> None:
 def test_what_comes_behind_a_flood_is_recorded_again(tmp_path: Path) -> None:
     made = Recorder(tmp_path / "again.pcapng")
     tap = made.tap(1, CLIENT, BROKER, 1)
-    assert tap is not None
     for room, numbers in ((1_000, [1]), (0, range(2, 100)), (1_000, range(100, 103))):
         made.limits = Limits(queued_events=room)
         for number in numbers:

@@ -366,7 +366,6 @@ async def test_who_asks_for_the_recording_does_not_wait_for_more_to_come(path: P
     recorder = Recorder(path, limits=patient)
     recorder.start()
     tap = recorder.tap(1, Endpoint("127.0.0.1", 1), Endpoint("127.0.0.1", 2), 1)
-    assert tap is not None
     await until(lambda: recorder.idle)
     for data in (beat(), kit.produce(size=1_000_000)):
         tap.client(0, data, 2)

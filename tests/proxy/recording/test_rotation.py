@@ -24,7 +24,6 @@ def recorded(folder: Path, size: int, *, rotate: int, keep: int, count: int = 12
     recorder.start()
     time_ns = START
     tap = recorder.tap(1, CLIENT, BROKER, time_ns)
-    assert tap is not None
     for number in range(count):
         asked = produce(size=size, correlation_id=number)
         answer = echo(0, 7, asked)

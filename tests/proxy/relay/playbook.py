@@ -38,6 +38,15 @@ class FromBroker(NamedTuple):
     data: bytes
 
 
+class Passes(NamedTuple):
+    """A side sends bytes, which the other gets as they are; the recording, where there is one, gets
+    them, too."""
+
+    side: int
+    data: bytes
+    comment: str = ""
+
+
 class Ends(NamedTuple):
     """A side sends no more."""
 
@@ -122,8 +131,12 @@ class Playbook:
         """Where the clients of a broker are told to connect to."""
         return self.bench.nodes.listeners[node_id].address.port
 
-    def __rshift__(self, step: Step) -> Playbook:
+    def __rshift__(self, step: Step | Passes) -> Playbook:
         """Something happens."""
+        if isinstance(step, Passes):
+            side, data, comment = step
+            book = (self >> (FromBroker if side else FromClient)(data)) << Send(1 - side, data)
+            return book << Recorded(side, data, comment) if self.tape else book
         if self._due:
             raise self._failure("and nothing more")
         self._lines.append(f">> {_shown(step)}")

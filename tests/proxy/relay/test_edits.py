@@ -45,7 +45,6 @@ def produced(data: bytes | None) -> InterceptedFrame:
 
 def view(frame: InterceptedFrame) -> dict[str, Any]:
     decoded = frame.decoded
-    assert decoded is not None
     return shown(decoded)
 
 
@@ -54,8 +53,7 @@ def records(body: dict[str, Any]) -> Any:
 
 
 def sent(frame: InterceptedFrame, body: dict[str, Any]) -> bytes:
-    data: bytes = records(decode_request(edited(frame, body)).body)
-    return data
+    return records(decode_request(edited(frame, body)).body)
 
 
 @pytest.mark.parametrize("codec", range(5))
@@ -166,7 +164,6 @@ def by_schema() -> Payloads:
 @pytest.mark.parametrize("codec", range(5))
 def test_a_decoded_value_is_edited_and_encoded_again_with_its_schema(codec: int) -> None:
     frame = produced(encode_batch([ENCODED, *RECORDS[1:]], codec=codec))
-    assert frame.decoded is not None
     body = shown(frame.decoded, RecordsEditor(by_schema(), "t"))
     (batch,) = records(body)["batches"]
     assert batch["records"][0]["value_decoded"] == {"x": 1, "cost": "1.00"}
@@ -181,7 +178,6 @@ def test_a_decoded_value_is_edited_and_encoded_again_with_its_schema(codec: int)
 def test_a_decoded_value_that_nobody_touched_changes_nothing() -> None:
     data = encode_batch([ENCODED])
     frame = produced(data)
-    assert frame.decoded is not None
     body = shown(frame.decoded, RecordsEditor(by_schema(), "t"))
     assert (
         records(decode_request(edited(frame, body, RecordsEditor(by_schema(), "t"))).body) == data
@@ -200,7 +196,6 @@ def test_a_decoded_value_that_does_not_fit_is_refused(
     change: dict[str, Any], sentence: str
 ) -> None:
     frame = produced(encode_batch([ENCODED]))
-    assert frame.decoded is not None
     body = shown(frame.decoded, RecordsEditor(by_schema(), "t"))
     records(body)["batches"][0]["records"][0].update(change)
     with pytest.raises(DissectError, match=sentence):

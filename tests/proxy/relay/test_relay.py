@@ -10,24 +10,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kafkascope.dissectors.registry import APIS, decode_response
+from kafkascope.dissectors.registry import APIS
 from kafkascope.proxy.limits import LIMITS
 from kafkascope.proxy.relay.endpoints import ENDPOINTS, WHOLE, walk_of
 from kafkascope.proxy.relay.skipping import Program, Unwalkable, Walk, tail_of
-from kafkascope.proxy.rules.verdicts import (
-    BROKER,
-    CLIENT,
-    Close,
-    Delay,
-    Drop,
-    End,
-    Forward,
-    Hold,
-    Respond,
-    Send,
-    Throttle,
-    WakeUp,
-)
+from kafkascope.proxy.rules.verdicts import BROKER, CLIENT, Delay, End, Send, Throttle, WakeUp
 from tests.kit.proxy import (
     API_VERSIONS,
     FETCH,
@@ -61,12 +48,6 @@ def test_a_large_frame_is_not_kept() -> None:
     for at in range(0, len(data), 50_000):
         piece = data[at : at + 50_000]
         assert bench.feed(CLIENT, piece) == [Send(BROKER, piece)]
-
-
-def test_produce_without_acks_is_not_waited_for() -> None:
-    bench = Bench()
-    bench.feed(CLIENT, produce(acks=0) + produce(acks=1, correlation_id=2))
-    assert [e.correlation_id for e in bench.relay.pairing] == [2]
 
 
 def test_a_produce_whose_acks_do_not_come_is_not_kept() -> None:
@@ -213,13 +194,6 @@ def test_a_token_without_answer_does_not_hide_the_metadata_behind_it() -> None:
     assert b"10.9.8.7" not in bench.sent(CLIENT)
 
 
-def test_an_answer_of_ours_comes_at_once_when_nothing_is_before_it() -> None:
-    ours = pulse(1, 27)
-    bench = Bench(Always(CLIENT, Respond(ours[4:])))
-    bench.feed(CLIENT, beat())
-    assert bench.sent(CLIENT) == ours
-
-
 def test_a_delayed_response_still_gets_our_addresses() -> None:
     bench = Bench(Always(BROKER, Delay(5), look="head"))
     bench.exchange(request(METADATA, 12), response(METADATA, 12, {"brokers": [endpoint()]}))
@@ -241,22 +215,6 @@ def test_a_throttled_frame_goes_in_slices() -> None:
     assert waited_ns == pytest.approx(len(data) / 1000 * 1e9, rel=0.2)
 
 
-def test_truncate_sends_the_start_then_ends() -> None:
-    bench = Bench(Always(BROKER, Close("fin", 6)))
-    bench.feed(CLIENT, beat())
-    answer = pulse()
-    bench.feed(BROKER, answer)
-    assert bench.sent(CLIENT) == answer[:6]
-    assert bench.others() == [End(CLIENT, "fin"), End(BROKER, "fin")]
-
-
-def test_half_close_ends_one_direction_only() -> None:
-    bench = Bench(Always(BROKER, Close("half"), look="head"))
-    bench.exchange(beat(), pulse())
-    assert End(CLIENT, "half") in bench.others()
-    assert End(BROKER, "half") not in bench.others()
-
-
 def test_a_rule_that_fails_lets_the_frame_pass(caplog: pytest.LogCaptureFixture) -> None:
     class Broken(Always):
         def judge(self, frame: Any) -> Any:
@@ -267,33 +225,6 @@ def test_a_rule_that_fails_lets_the_frame_pass(caplog: pytest.LogCaptureFixture)
     bench.feed(CLIENT, data)
     assert bench.sent(BROKER) == data
     assert "oops" in caplog.text
-
-
-def test_a_held_frame_can_be_dropped() -> None:
-    bench = Bench(Always(CLIENT, Hold()))
-    bench.feed(CLIENT, beat())
-    bench.release(CLIENT, Drop())
-    assert bench.sent(BROKER) == b""
-    assert len(bench.relay.pairing) == 0
-
-
-def test_a_held_frame_can_go_on() -> None:
-    bench = Bench(Always(CLIENT, Hold()))
-    data = beat()
-    bench.feed(CLIENT, data)
-    bench.release(CLIENT, Forward())
-    assert bench.sent(BROKER) == data
-    assert len(bench.relay.pairing) == 1
-
-
-def test_a_version_of_api_versions_that_is_too_new_is_answered_by_us() -> None:
-    bench = Bench()
-    payload = struct.pack(">hhih", API_VERSIONS, 99, 5, -1) + b"\0\1\1\0"
-    bench.feed(CLIENT, framed(payload))
-    assert bench.sent(BROKER) == b""
-    told = decode_response(bench.sent(CLIENT)[4:], API_VERSIONS, 99)
-    assert told.body["error_code"] == 35
-    assert told.header["correlation_id"] == 5
 
 
 def test_however_much_was_said_what_is_new_is_said() -> None:

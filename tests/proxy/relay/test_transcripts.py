@@ -45,6 +45,7 @@ from tests.proxy.relay.playbook import (
     Ends,
     FromBroker,
     FromClient,
+    Passes,
     Playbook,
     Recorded,
     RecordedUpstream,
@@ -86,25 +87,16 @@ def test_a_playbook_fails_when_nothing_follows() -> None:
 
 
 def test_a_request_and_its_response_pass() -> None:
-    assert (
-        Playbook()
-        >> FromClient(beat())
-        << to_broker(beat())
-        >> FromBroker(pulse())
-        << to_client(pulse())
-    )
+    assert Playbook() >> Passes(CLIENT, beat()) >> Passes(BROKER, pulse())
 
 
 def test_pipelined_requests_pass_and_so_do_their_responses() -> None:
     book = Playbook()
     assert (
         book
-        >> FromClient(beat(1) + beat(2) + beat(3))
-        << to_broker(beat(1) + beat(2) + beat(3))
-        >> FromBroker(pulse(1))
-        << to_client(pulse(1))
-        >> FromBroker(pulse(2) + pulse(3))
-        << to_client(pulse(2) + pulse(3))
+        >> Passes(CLIENT, beat(1) + beat(2) + beat(3))
+        >> Passes(BROKER, pulse(1))
+        >> Passes(BROKER, pulse(2) + pulse(3))
     )
     assert not book.bench.relay.busy
 
@@ -117,47 +109,32 @@ def test_a_head_waits_until_it_can_be_read_and_the_rest_does_not() -> None:
         >> FromClient(asked[3:10])
         >> FromClient(asked[10:20])
         << to_broker(asked[:20])
-        >> FromClient(asked[20:])
-        << to_broker(asked[20:])
+        >> Passes(CLIENT, asked[20:])
     )
 
 
 def test_a_produce_without_acks_has_no_response() -> None:
     assert (
         Playbook()
-        >> FromClient(produce(acks=0, correlation_id=1) + produce(acks=1, correlation_id=2))
-        << to_broker(produce(acks=0, correlation_id=1) + produce(acks=1, correlation_id=2))
-        >> FromBroker(response(PRODUCE, 9, correlation_id=2))
-        << to_client(response(PRODUCE, 9, correlation_id=2))
+        >> Passes(CLIENT, produce(acks=0, correlation_id=1) + produce(acks=1, correlation_id=2))
+        >> Passes(BROKER, response(PRODUCE, 9, correlation_id=2))
     )
 
 
 def test_an_unknown_api_passes_unchanged() -> None:
     asked = framed(struct.pack(">hhih", 900, 3, 5, -1) + b"whatever")
     told = framed(struct.pack(">i", 5) + b"something")
-    assert (
-        Playbook(recording=True)
-        >> FromClient(asked)
-        << to_broker(asked)
-        << Recorded(CLIENT, asked)
-        >> FromBroker(told)
-        << to_client(told)
-        << Recorded(BROKER, told)
-    )
+    assert Playbook(recording=True) >> Passes(CLIENT, asked) >> Passes(BROKER, told)
 
 
 def test_garbage_passes_from_where_it_begins() -> None:
     garbage = b"\xff\xff\xff\xffno request begins with a negative size"
     assert (
         Playbook()
-        >> FromClient(beat())
-        << to_broker(beat())
-        >> FromClient(garbage)
-        << to_broker(garbage)
-        >> FromClient(b"more of it")
-        << to_broker(b"more of it")
-        >> FromBroker(b"and of the other side")
-        << to_client(b"and of the other side")
+        >> Passes(CLIENT, beat())
+        >> Passes(CLIENT, garbage)
+        >> Passes(CLIENT, b"more of it")
+        >> Passes(BROKER, b"and of the other side")
     )
 
 
@@ -177,25 +154,17 @@ def test_another_protocol_at_the_start_ends_the_connection() -> None:
 def test_the_end_of_a_side_is_told_to_the_other() -> None:
     assert (
         Playbook()
-        >> FromClient(beat())
-        << to_broker(beat())
+        >> Passes(CLIENT, beat())
         >> Ends(CLIENT)
         << End(BROKER, "half")
-        >> FromBroker(pulse())
-        << to_client(pulse())
+        >> Passes(BROKER, pulse())
         >> Ends(BROKER)
         << End(CLIENT, "half")
     )
 
 
 def test_an_end_within_a_frame_that_passes_is_an_end() -> None:
-    assert (
-        Playbook()
-        >> FromClient(beat()[:24])
-        << to_broker(beat()[:24])
-        >> Ends(CLIENT)
-        << End(BROKER, "half")
-    )
+    assert Playbook() >> Passes(CLIENT, beat()[:24]) >> Ends(CLIENT) << End(BROKER, "half")
 
 
 def test_an_end_within_a_head_lets_its_bytes_go_first() -> None:
@@ -237,13 +206,11 @@ def test_a_delay_stops_reading_until_its_time_is_over(look: str) -> None:
 def test_a_delay_of_one_direction_leaves_the_other_alone() -> None:
     assert (
         Playbook(Always(BROKER, Delay(5), look="head"))
-        >> FromClient(beat(1))
-        << to_broker(beat(1))
+        >> Passes(CLIENT, beat(1))
         >> FromBroker(pulse(1))
         << Read(BROKER, False)
         << wait(5)
-        >> FromClient(beat(2))
-        << to_broker(beat(2))
+        >> Passes(CLIENT, beat(2))
         >> TimePasses()
         << to_client(pulse(1))
         << Read(BROKER, True)
@@ -269,16 +236,14 @@ def test_a_dropped_request_never_reaches_the_broker() -> None:
         Playbook(Always(CLIENT, Drop()))
         >> FromClient(beat(1) + beat(2))
         << to_broker(beat(2))
-        >> FromBroker(pulse(2))
-        << to_client(pulse(2))
+        >> Passes(BROKER, pulse(2))
     )
 
 
 def test_a_dropped_response_leaves_the_next_one_alone() -> None:
     assert (
         Playbook(Always(BROKER, Drop(), look="head"))
-        >> FromClient(beat(1) + beat(2))
-        << to_broker(beat(1) + beat(2))
+        >> Passes(CLIENT, beat(1) + beat(2))
         >> FromBroker(pulse(1) + pulse(2))
         << to_client(pulse(2))
     )
@@ -309,11 +274,7 @@ def test_a_response_of_ours_waits_for_those_before_it() -> None:
 def test_an_error_code_is_answered_without_the_broker() -> None:
     fault = parse_fault("api == Heartbeat -> error REBALANCE_IN_PROGRESS once")
     assert (
-        Playbook(fault)
-        >> FromClient(beat(1))
-        << to_client(pulse(1, 27))
-        >> FromClient(beat(2))
-        << to_broker(beat(2))
+        Playbook(fault) >> FromClient(beat(1)) << to_client(pulse(1, 27)) >> Passes(CLIENT, beat(2))
     )
 
 
@@ -321,9 +282,7 @@ def test_an_error_code_is_stamped_onto_the_response_of_the_broker() -> None:
     fault = parse_fault("api == Heartbeat -> stamp REBALANCE_IN_PROGRESS once")
     assert (
         Playbook(fault, recording=True)
-        >> FromClient(beat())
-        << to_broker(beat())
-        << Recorded(CLIENT, beat(), "client test")
+        >> Passes(CLIENT, beat(), "client test")
         >> FromBroker(pulse())
         << to_client(pulse(1, 27))
         << RecordedUpstream(CLIENT, beat())
@@ -333,32 +292,21 @@ def test_an_error_code_is_stamped_onto_the_response_of_the_broker() -> None:
 
 
 def test_a_held_request_waits_for_somebody() -> None:
-    assert (
-        Playbook(Always(CLIENT, Hold()))
-        >> FromClient(beat())
-        << Read(CLIENT, False)
-        >> Released(CLIENT, Forward())
-        << to_broker(beat())
-        << Read(CLIENT, True)
-    )
+    book = Playbook(Always(CLIENT, Hold())) >> FromClient(beat()) << Read(CLIENT, False)
+    assert book >> Released(CLIENT, Forward()) << to_broker(beat()) << Read(CLIENT, True)
+    assert len(book.bench.relay.pairing) == 1
 
 
 def test_a_held_request_that_is_dropped_lets_the_next_one_pass() -> None:
-    assert (
-        Playbook(Always(CLIENT, Hold()))
-        >> FromClient(beat(1) + beat(2))
-        << Read(CLIENT, False)
-        >> Released(CLIENT, Drop())
-        << to_broker(beat(2))
-        << Read(CLIENT, True)
-    )
+    book = Playbook(Always(CLIENT, Hold())) >> FromClient(beat(1) + beat(2)) << Read(CLIENT, False)
+    assert book >> Released(CLIENT, Drop()) << to_broker(beat(2)) << Read(CLIENT, True)
+    assert [each.correlation_id for each in book.bench.relay.pairing] == [2]
 
 
 def test_a_held_response_is_let_go_as_somebody_edited_it() -> None:
     assert (
         Playbook(Always(BROKER, Hold()))
-        >> FromClient(beat())
-        << to_broker(beat())
+        >> Passes(CLIENT, beat())
         >> FromBroker(pulse())
         << Read(BROKER, False)
         >> Released(BROKER, Replace(pulse(1, 27)[4:]))
@@ -370,9 +318,7 @@ def test_a_held_response_is_let_go_as_somebody_edited_it() -> None:
 def test_a_response_that_is_held_when_all_is_closed_is_recorded_as_lost() -> None:
     assert (
         Playbook(Always(BROKER, Hold()), recording=True)
-        >> FromClient(beat())
-        << to_broker(beat())
-        << Recorded(CLIENT, beat(), "client test")
+        >> Passes(CLIENT, beat(), "client test")
         >> FromBroker(pulse())
         << Read(BROKER, False)
         >> Closed()
@@ -393,19 +339,19 @@ def test_a_rule_that_takes_its_time_stops_its_direction_only() -> None:
         >> Decided(Drop())
         << Read(CLIENT, True)
     )
-    waits.close()  # type: ignore[attr-defined]
+    waits.close()
 
 
-def test_a_rule_that_closes_sends_the_start_of_the_frame_first() -> None:
-    assert (
-        Playbook(Always(BROKER, Close("reset", 6)))
-        >> FromClient(beat())
-        << to_broker(beat())
+@pytest.mark.parametrize("how", ["reset", "fin", "half"])
+def test_a_rule_that_closes_sends_the_start_of_the_frame_first(how: str) -> None:
+    book = (
+        Playbook(Always(BROKER, Close(how, 6)))
+        >> Passes(CLIENT, beat())
         >> FromBroker(pulse())
         << to_client(pulse()[:6])
-        << End(CLIENT, "reset")
-        << End(BROKER, "reset")
+        << End(CLIENT, how)
     )
+    assert book << (Read(BROKER, False) if how == "half" else End(BROKER, how))
 
 
 # --- addresses and versions
@@ -440,8 +386,7 @@ def test_versions_whose_addresses_we_cannot_read_are_not_offered() -> None:
     known = 18
     assert (
         Playbook()
-        >> FromClient(request(API_VERSIONS, 3))
-        << to_broker(request(API_VERSIONS, 3))
+        >> Passes(CLIENT, request(API_VERSIONS, 3))
         >> FromBroker(offer(99))
         << to_client(offer(known))
     )
@@ -463,21 +408,13 @@ def test_raw_tokens_pass_and_are_not_recorded() -> None:
     told = response(SASL_HANDSHAKE, 0, {"mechanisms": ["PLAIN"]})
     assert (
         Playbook(recording=True)
-        >> FromClient(asked)
-        << to_broker(asked)
-        << Recorded(CLIENT, asked, "client test")
-        >> FromBroker(told)
-        << to_client(told)
-        << Recorded(BROKER, told)
+        >> Passes(CLIENT, asked, "client test")
+        >> Passes(BROKER, told)
         >> FromClient(framed(secret))
         << to_broker(framed(secret))
         << Recorded(CLIENT, hidden(framed(secret), secret))
-        >> FromBroker(framed(b""))
-        << to_client(framed(b""))
-        << Recorded(BROKER, framed(b""))
-        >> FromClient(beat(9))
-        << to_broker(beat(9))
-        << Recorded(CLIENT, beat(9))
+        >> Passes(BROKER, framed(b""))
+        >> Passes(CLIENT, beat(9))
     )
 
 
@@ -490,9 +427,7 @@ def test_tokens_in_requests_pass_and_are_not_recorded() -> None:
         >> FromClient(asked)
         << to_broker(asked)
         << Recorded(CLIENT, hidden(asked, secret), "client test")
-        >> FromBroker(told)
-        << to_client(told)
-        << Recorded(BROKER, told)
+        >> Passes(BROKER, told)
     )
 
 

@@ -11,22 +11,19 @@ from click.testing import Result
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from kafkascope.dissectors.registry import read_request_header
 from kafkascope.proxy.limits import Limits
 from kafkascope.proxy.sasl import MECHANISMS
 from tests.analyzer.broken import broken, heard_from
 from tests.kit.brokers import bad_answer, blank, broker
 from tests.kit.run import run
 from tests.kit.samples import SAMPLES
+from tests.kit.wire import response
 from tests.proxy.mutations import Gatekeeper, Liar
 
-SAMPLE_NAMES = (
-    "java-old.pcap",
-    "transactions.pcap",
-    "rebalance.pcap",
-    "librdkafka.pcap",
-    "sasl.pcap",
-)
-
+SAMPLE_NAMES = [
+    f"{name}.pcap" for name in ("java-old", "transactions", "rebalance", "librdkafka", "sasl")
+]
 
 HURRIED = Limits(pause_s=0.001, tries=3)
 
@@ -99,25 +96,15 @@ def test_nor_are_ten_thousand() -> None:
 
 def test_no_coordinator_at_all() -> None:
     """A FindCoordinator response with an empty array was an IndexError."""
-    import struct
-
-    from kafkascope.dissectors.registry import example, layout_of, read_request_header, write_layout
 
     def nobody(payload: bytes, port: int) -> bytes | None:
         head = read_request_header(payload)
         if head.api_key != 10 or head.api_version < 4:
             return blank(payload, port)
-        body = example("FindCoordinatorResponse", head.api_version)
-        answer = struct.pack(">iB", head.correlation_id, 0)
-        answer += write_layout(layout_of("FindCoordinatorResponse", head.api_version), body)
-        return struct.pack(">i", len(answer)) + answer
+        return response("FindCoordinator", head.api_version, head.correlation_id)
 
     with broker(nobody) as port:
-        to = f"127.0.0.1:{port}"
-        options = ["--speed", "max", "--timeout", "1", "--allow-writes", "--group-prefix", "p-"]
-        path = str(SAMPLES / "transactions.pcap")
-        result = run("replay", path, "--to", to, *options, obj=HURRIED)
-    assert result.exception is None or isinstance(result.exception, SystemExit), result.exception
+        result = replay(SAMPLES / "transactions.pcap", port, *WRITES, answer_s=1)
     assert "requests sent" in result.output
 
 

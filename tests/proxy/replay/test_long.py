@@ -54,7 +54,7 @@ def test_requests_beyond_a_limit_are_not_sent_and_not_kept() -> None:
     for key, api in ((2, "ListOffsets"), (0, "Produce"), (2, "ListOffsets"), (2, "ListOffsets")):
         request = SimpleNamespace(body=body, frame=SimpleNamespace(cut=False))
         made.add(
-            SimpleNamespace(api=api, api_key=key, request=request, response=None, time_ns=1),  # type: ignore[arg-type]
+            SimpleNamespace(api=api, api_key=key, request=request, response=None, time_ns=1),
             keep,
         )
     assert kept == [0, 1]

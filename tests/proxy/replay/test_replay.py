@@ -8,12 +8,13 @@ import ssl
 import struct
 import weakref
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from kafkascope.dissectors.records.records import Partial, Record, batches, crc_ok
 from kafkascope.dissectors.records.writer import encode_batch
-from kafkascope.dissectors.registry import APIS, example, layout_of, write_layout
+from kafkascope.dissectors.registry import APIS, layout_of, write_layout
 from kafkascope.dissectors.values import Uuid
 from kafkascope.proxy.engine.server import KafkaProxy
 from kafkascope.proxy.engine.tls import ClientTls
@@ -27,7 +28,12 @@ from kafkascope.proxy.replay.peer import Peer, PeerError, Reach
 from kafkascope.proxy.replay.plan import Permit, refusal
 from kafkascope.proxy.replay.remap import Remap
 from kafkascope.proxy.sasl import Credentials, LoginRefused, tokens
-from tests.kit.proxy import HEARTBEAT, broker, echo, request
+from tests.kit.proxy import Link, beat, broker, echo, sink
+from tests.kit.wire import full_body
+
+
+def body(name: str, version: int, **fields: Any) -> dict[str, Any]:
+    return full_body(name, version, fields)
 
 
 def test_what_reads_says_read_or_list_or_describe():
@@ -37,18 +43,22 @@ def test_what_reads_says_read_or_list_or_describe():
         assert "List" in name or "Describe" in name, name
 
 
-def test_nothing_that_changes_is_sent_unasked():
-    body = example("ProduceRequest", 9)
-    assert refusal(0, body, Permit()) == "changes data or state (--allow-writes)"
-    assert refusal(0, body, Permit(writes=True)) == ""
-    join = example("JoinGroupRequest", 5)
-    assert "--group-prefix" in refusal(11, join, Permit(writes=True))
-    assert refusal(11, join, Permit(writes=True, groups=True)) == ""
-    assert refusal(1, example("FetchRequest", 12), Permit()) == ""
-    follower = {**example("FetchRequest", 12), "replica_id": 2}
-    assert refusal(1, follower, Permit(True, True)) == "sent by brokers only"
-    assert refusal(None, None, Permit()) == "not a request of a known API"
-    assert refusal(1, None, Permit()) == "the request cannot be decoded"
+@pytest.mark.parametrize(
+    ("key", "asked", "permit", "why"),
+    [
+        (0, body("ProduceRequest", 9), (), "changes data or state (--allow-writes)"),
+        (0, body("ProduceRequest", 9), (True,), ""),
+        (11, body("JoinGroupRequest", 5), (True,), "--group-prefix"),
+        (11, body("JoinGroupRequest", 5), (True, True), ""),
+        (1, body("FetchRequest", 12, replica_id=-1), (), ""),
+        (1, body("FetchRequest", 12, replica_id=2), (True, True), "sent by brokers only"),
+        (None, None, (), "not a request of a known API"),
+        (1, None, (), "the request cannot be decoded"),
+    ],
+)
+def test_nothing_that_changes_is_sent_unasked(key, asked, permit, why):
+    told = refusal(key, asked, Permit(*permit))
+    assert why in told if why else told == ""
 
 
 def test_who_serves_an_api():
@@ -60,18 +70,12 @@ def test_who_serves_an_api():
     assert served["ApiVersions"] == "node"
 
 
-def fetch(*partitions: tuple[str, int], session: int = 0, epoch: int = -1) -> dict:
-    body = {**example("FetchRequest", 12), "session_id": session, "session_epoch": epoch}
-    layout = layout_of("FetchRequest", 12)
-    topic_wire = next(s for s in layout.body.slots if s.name == "topics").wire.element
-    part_wire = next(s for s in topic_wire.slots if s.name == "partitions").wire.element
-    topics: dict[str, dict] = {}
+def fetch(*partitions: tuple[str, int]) -> dict:
+    topics: dict[str, list] = {}
     for topic, number in partitions:
-        each = topics.setdefault(topic, {"topic": topic, "partitions": []})
-        part = {slot.name: slot.default for slot in part_wire.slots}
-        each["partitions"].append({**part, "partition": number})
-    body["topics"] = list(topics.values())
-    return body
+        topics.setdefault(topic, []).append({"partition": number})
+    named = [{"topic": topic, "partitions": parts} for topic, parts in topics.items()]
+    return body("FetchRequest", 12, session_epoch=-1, topics=named)
 
 
 LAYOUT = layout_of("FetchRequest", 12)
@@ -79,13 +83,13 @@ LEADERS = {("a", 0): 1, ("a", 1): 2, ("b", 0): 1}
 
 
 def leader_of(topic: str | bytes, partition: int) -> int:
-    return LEADERS.get((topic, partition), -1)  # type: ignore[arg-type]
+    return LEADERS.get((topic, partition), -1)
 
 
 def test_a_request_is_split_by_leaders_and_nothing_is_lost():
-    body = fetch(("a", 0), ("a", 1), ("b", 0))
-    body["forgotten_topics_data"] = [{"topic": "a", "partitions": [1]}]
-    parts = split.by_leader(LAYOUT, body, leader_of)
+    asked = fetch(("a", 0), ("a", 1), ("b", 0))
+    asked["forgotten_topics_data"] = [{"topic": "a", "partitions": [1]}]
+    parts = split.by_leader(LAYOUT, asked, leader_of)
     assert sorted(parts) == [1, 2]
     shown = {
         node: [(t["topic"], p["partition"]) for t in part["topics"] for p in t["partitions"]]
@@ -100,29 +104,32 @@ def test_a_request_is_split_by_leaders_and_nothing_is_lost():
 
 def test_groups_are_split_by_coordinators():
     layout = layout_of("DescribeGroupsRequest", 5)
-    body = {**example("DescribeGroupsRequest", 5), "groups": ["x", "y", "z"]}
+    asked = body("DescribeGroupsRequest", 5, groups=["x", "y", "z"])
     nodes = {"x": 1, "y": 2, "z": 1}
-    parts = split.by_coordinator(layout, body, nodes.__getitem__, "groupId")
+    parts = split.by_coordinator(layout, asked, nodes.__getitem__, "groupId")
     assert {node: part["groups"] for node, part in parts.items()} == {1: ["x", "z"], 2: ["y"]}
     layout = layout_of("HeartbeatRequest", 4)
-    body = {**example("HeartbeatRequest", 4), "group_id": "y"}
-    assert split.by_coordinator(layout, body, nodes.__getitem__, "groupId") == {2: body}
+    asked = body("HeartbeatRequest", 4, group_id="y")
+    assert split.by_coordinator(layout, asked, nodes.__getitem__, "groupId") == {2: asked}
+
+
+def produced(**topics: list[tuple[int, int]]) -> dict:
+    """A Produce response: topic -> partitions with their base offsets."""
+    responses = [
+        {
+            "name": name,
+            "partition_responses": [{"index": index, "base_offset": at} for index, at in parts],
+        }
+        for name, parts in topics.items()
+    ]
+    return body("ProduceResponse", 9, responses=responses)
 
 
 def test_answers_become_one():
+    second = produced(a=[(1, 4)], b=[]) | {"throttle_time_ms": 9}
     layout = layout_of("ProduceResponse", 9)
-    first, second = example("ProduceResponse", 9), example("ProduceResponse", 9)
-    blank = {"error_code": 0, "base_offset": 4}
-    first["responses"] = [{"name": "a", "partition_responses": [{"index": 0, **blank}]}]
-    second["responses"] = [
-        {"name": "a", "partition_responses": [{"index": 1, **blank}]},
-        {"name": "b", "partition_responses": []},
-    ]
-    second["throttle_time_ms"] = 9
-    both = split.merged(layout, [first, second])
-    assert [each["name"] for each in both["responses"]] == ["a", "b"]
-    assert [each["index"] for each in both["responses"][0]["partition_responses"]] == [0, 1]
-    assert both["throttle_time_ms"] == 9
+    both = split.merged(layout, [produced(a=[(0, 4)]), second])
+    assert both == produced(a=[(0, 4), (1, 4)], b=[]) | {"throttle_time_ms": 9}
 
 
 def test_a_log_that_is_further_on_is_told_once():
@@ -130,26 +137,12 @@ def test_a_log_that_is_further_on_is_told_once():
     comparison, strict = Comparison(), Comparison(strict=True)
 
     def compare(*offsets):
+        sides = [
+            produced(orders=[(i, pair[side]) for i, pair in enumerate(offsets)]) for side in (0, 1)
+        ]
         for each in (comparison, strict):
-            sides = [
-                {
-                    **example("ProduceResponse", 9),
-                    "responses": [
-                        {
-                            "name": "orders",
-                            "partition_responses": [
-                                {**blank, "index": index, "base_offset": pair[side]}
-                                for index, pair in enumerate(offsets)
-                            ],
-                        }
-                    ],
-                }
-                for side in (0, 1)
-            ]
             each.compare("Produce", 9, 1, layout, *sides)
 
-    part = {"error_code": 0, "log_append_time_ms": -1, "log_start_offset": -1, "current_leader": {}}
-    blank = {**part, "record_errors": [], "error_message": None}
     compare((5, 105), (7, 7))
     compare((6, 106), (8, 8))
     compare((7, 107), (9, 9))
@@ -170,21 +163,22 @@ def test_a_log_that_is_further_on_is_told_once():
 def test_ids_of_the_capture_become_those_of_the_peer_and_back():
     remap = Remap(prefix="test-")
     remap.topic_ids.learn(bytes([1]) * 16, bytes([2]) * 16)
-    request = {**example("JoinGroupRequest", 5), "group_id": "g"}
-    captured = {**example("JoinGroupResponse", 5), "member_id": "c-1", "generation_id": 4}
+    captured = body("JoinGroupResponse", 5, member_id="c-1", generation_id=4)
     live = {**captured, "member_id": "l-1", "generation_id": 1}
-    remap.learn("JoinGroup", request, captured, live)
-    layout = layout_of("HeartbeatRequest", 4)
-    body = {**example("HeartbeatRequest", 4), "group_id": "g", "member_id": "c-1"}
-    body["generation_id"] = 4
-    sent = remap.request(layout, body)
+    remap.learn("JoinGroup", body("JoinGroupRequest", 5, group_id="g"), captured, live)
+    asked = body("HeartbeatRequest", 4, group_id="g", member_id="c-1", generation_id=4)
+    sent = remap.request(layout_of("HeartbeatRequest", 4), asked)
     assert (sent["group_id"], sent["member_id"], sent["generation_id"]) == ("test-g", "l-1", 1)
     answer = remap.response(layout_of("JoinGroupResponse", 5), live)
     assert answer["member_id"] == "c-1"
-    layout = layout_of("FetchRequest", 13)
-    body = example("FetchRequest", 13)
-    body["topics"] = [{"topic_id": Uuid(bytes([1]) * 16), "partitions": []}]
-    assert remap.request(layout, body)["topics"][0]["topic_id"] == bytes([2]) * 16
+    topics = [{"topic_id": Uuid(bytes([1]) * 16), "partitions": []}]
+    sent = remap.request(layout_of("FetchRequest", 13), body("FetchRequest", 13, topics=topics))
+    assert sent["topics"][0]["topic_id"] == bytes([2]) * 16
+
+
+def produce(records: bytes) -> dict:
+    data = [{"name": "a", "partition_data": [{"index": 0, "records": records}]}]
+    return body("ProduceRequest", 9, topic_data=data)
 
 
 def test_batches_get_the_producer_that_the_peer_knows():
@@ -193,11 +187,8 @@ def test_batches_get_the_producer_that_the_peer_knows():
         {"producer_id": 7, "producer_epoch": 0}, {"producer_id": 1000, "producer_epoch": 3}
     )
     data = encode_batch([Record(0, 5, b"k", b"v", ())], producer_id=7, producer_epoch=1)
-    layout = layout_of("ProduceRequest", 9)
-    body = example("ProduceRequest", 9)
-    part = {"index": 0, "records": data + data}
-    body["topic_data"] = [{"name": "a", "partition_data": [part]}]
-    sent = remap.request(layout, body)["topic_data"][0]["partition_data"][0]["records"]
+    answer = remap.request(layout_of("ProduceRequest", 9), produce(data + data))
+    sent = answer["topic_data"][0]["partition_data"][0]["records"]
     found = list(batches(sent))
     assert len(found) == 2
     for batch in found:
@@ -205,29 +196,27 @@ def test_batches_get_the_producer_that_the_peer_knows():
         # The client raised its epoch once, so the peer's is raised once.
         assert (batch.producer_id, batch.producer_epoch) == (1000, 4)
         assert crc_ok(sent, batch)
-    layout = layout_of("AddPartitionsToTxnRequest", 3)
-    body = example("AddPartitionsToTxnRequest", 3)
-    body |= {"v3_and_below_producer_id": 7, "v3_and_below_producer_epoch": 0}
-    sent = remap.request(layout, body)
+    asked = {"v3_and_below_producer_id": 7, "v3_and_below_producer_epoch": 0}
+    name = "AddPartitionsToTxnRequest"
+    sent = remap.request(layout_of(name, 3), body(name, 3, **asked))
     assert sent["v3_and_below_producer_id"] == 1000
     assert sent["v3_and_below_producer_epoch"] == 3
 
 
 def test_what_differs_by_nature_is_no_difference():
     layout = layout_of("MetadataResponse", 9)
-    captured, live = example("MetadataResponse", 9), example("MetadataResponse", 9)
-    captured["brokers"] = [{"node_id": 1, "host": "a", "port": 1, "rack": None}]
-    live |= {"controller_id": 3, "throttle_time_ms": 4}
-    comparison = Comparison()
-    assert comparison.compare("Metadata", 9, 1, layout, captured, live) == []
+    captured = body("MetadataResponse", 9, brokers=[{"node_id": 1, "host": "a", "port": 1}])
+    live = body("MetadataResponse", 9, controller_id=3, throttle_time_ms=4)
+    assert Comparison().compare("Metadata", 9, 1, layout, captured, live) == []
     assert Comparison(strict=True).compare("Metadata", 9, 1, layout, captured, live)
 
 
 def test_served_versions_are_told_by_api():
     layout = layout_of("ApiVersionsResponse", 0)
-    blank = {"error_code": 0}
-    then = {**blank, "api_keys": [{"api_key": 1, "min_version": 0, "max_version": 11}]}
-    now = {**blank, "api_keys": [{"api_key": 1, "min_version": 4, "max_version": 18}]}
+    then, now = (
+        {"error_code": 0, "api_keys": [{"api_key": 1, "min_version": low, "max_version": high}]}
+        for low, high in ((0, 11), (4, 18))
+    )
     comparison = Comparison()
     comparison.compare("ApiVersions", 0, 1, layout, then, now)
     (found,) = comparison.all()
@@ -235,26 +224,33 @@ def test_served_versions_are_told_by_api():
 
 
 def answers(*values: bytes) -> dict:
-    body = example("FetchResponse", 12)
     rows = [Record(n, 5, None, value, ()) for n, value in enumerate(values)]
-    part = {"partition_index": 0, "error_code": 0, "records": encode_batch(rows) if rows else None}
-    blank = example("FetchResponse", 12)
-    layout = layout_of("FetchResponse", 12)
-    topic = next(s for s in layout.body.slots if s.name == "responses").wire.element
-    wire = next(s for s in topic.slots if s.name == "partitions").wire.element
-    whole = {slot.name: slot.default for slot in (*wire.slots, *wire.tags)} | part
-    return blank | body | {"responses": [{"topic": "a", "partitions": [whole]}]}
+    part = {"partition_index": 0, "records": encode_batch(rows) if rows else None}
+    return body("FetchResponse", 12, responses=[{"topic": "a", "partitions": [part]}])
+
+
+def compared(comparison: Comparison, *pairs: tuple[dict, dict]) -> list[Any]:
+    """What differs between pairs of Fetch responses."""
+    for number, pair in enumerate(pairs, 1):
+        comparison.compare("Fetch", 12, number, layout_of("FetchResponse", 12), *pair)
+    return list(comparison.all())
+
+
+LATER = (answers(b"x", b"y"), answers()), (answers(), answers(b"x", b"y"))
 
 
 def test_records_are_compared_by_partition_not_by_answer():
-    layout = layout_of("FetchResponse", 12)
     comparison = Comparison()
-    comparison.compare("Fetch", 12, 1, layout, answers(b"x", b"y"), answers())
-    comparison.compare("Fetch", 12, 2, layout, answers(), answers(b"x", b"y"))
-    assert list(comparison.all()) == []
-    comparison.compare("Fetch", 12, 3, layout, answers(b"x", b"y"), answers(b"x", b"z"))
-    (found,) = comparison.all()
+    assert compared(comparison, *LATER) == []
+    (found,) = compared(comparison, (answers(b"x", b"y"), answers(b"x", b"z")))
     assert found.path == "records of a-0"
+
+
+def test_batches_that_wait_for_their_like_are_opened_when_there_are_too_many():
+    comparison = Comparison(limits=Limits(waiting_batch_bytes=0))
+    assert compared(comparison, *LATER) == []
+    (found,) = compared(comparison, (answers(b"x", b"y", b"r"), answers()))
+    assert (found.then, found.now) == ("3 records", "2 of them fetched")
 
 
 def test_scram_convinces_and_checks_the_broker():
@@ -291,51 +287,41 @@ def test_scram_convinces_and_checks_the_broker():
     ],
 )
 async def test_no_broker_makes_us_wait_for_ever(answer, said):
-    patience_s = 0.5 if answer is None else 60
-
-    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        await reader.read(100)
+    async def serve(link: Link) -> None:
+        await link.reader.read(100)
         if answer is None:
-            await reader.read()
-        else:
-            writer.write(answer)
-        writer.close()
+            await link.reader.read()
+        link.send(answer or b"")
 
-    server = await asyncio.start_server(serve, "127.0.0.1", 0)
-    port = server.sockets[0].getsockname()[1]
-    peer = await Peer.open("127.0.0.1", port, Reach(timeout=patience_s))
-    with pytest.raises(PeerError, match=said):
-        await peer.ask("ApiVersions", 0, {})
-    await peer.close()
-    server.close()
+    async with sink(serve) as up:
+        peer = await Peer.open(*up, Reach(timeout=0.5 if answer is None else 60))
+        with pytest.raises(PeerError, match=said):
+            await peer.ask("ApiVersions", 0, {})
+        await peer.close()
     await asyncio.sleep(0.05)
 
 
 async def test_errors_name_the_options_for_tls_and_sasl(tmp_path: Path) -> None:
-    async def hang_up(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        await reader.read(100)
-        writer.close()
+    async def hang_up(link: Link) -> None:
+        await link.reader.read(100)
 
     reach = Reach(tls=ssl.create_default_context(), timeout=60)
-    server = await asyncio.start_server(hang_up, "127.0.0.1", 0)
-    plain = server.sockets[0].getsockname()[:2]
-    with pytest.raises(PeerError, match="leave out --tls"):
-        await Peer.open(*plain, reach)
-    with pytest.raises(PeerError, match="may require authentication"):
-        await LiveCluster([plain], Reach(timeout=60)).open()
-    server.close()
+    async with sink(hang_up) as plain:
+        with pytest.raises(PeerError, match="leave out --tls"):
+            await Peer.open(*plain, reach)
+        with pytest.raises(PeerError, match="may require authentication"):
+            await LiveCluster([plain], Reach(timeout=60)).open()
     async with KafkaProxy("127.0.0.1:1", tls=ClientTls(), folder=tmp_path) as proxy:
-        host, _, port = proxy.bootstrap.partition(":")
         with pytest.raises(PeerError, match=r"not trusted: .* \(--cafile\)"):
-            await Peer.open(host, int(port), reach)
+            await Peer.open(*proxy.address, reach)
 
 
 async def test_an_answer_that_was_used_does_not_stay_in_memory() -> None:
     async with broker(echo) as up:
-        peer = await Peer.open(up.host, up.port, Reach(timeout=60))
+        peer = await Peer.open(*up, Reach(timeout=60))
         answers = []
         for number in range(3):
-            answer = peer.send(number, request(HEARTBEAT, 4, correlation_id=number)[4:])
+            answer = peer.send(number, beat(number)[4:])
             assert await answer
             answers.append(weakref.ref(answer))
         del answer
@@ -371,56 +357,41 @@ def test_what_is_not_answered_comes_first_and_what_has_no_reason_before_that():
 def test_epochs_are_a_members_own():
     """KIP-848: two members of a group have epochs that move apart."""
     remap = Remap()
-    layout = layout_of("ConsumerGroupHeartbeatRequest", 1)
-    blank = {**example("ConsumerGroupHeartbeatRequest", 1), "group_id": "g"}
+    name = "ConsumerGroupHeartbeat"
+    layout = layout_of(f"{name}Request", 1)
+    blank = body(f"{name}Request", 1, group_id="g")
     for member, then, now in (("m-1", 2, 5), ("m-2", 2, 7)):
-        request = {**blank, "member_id": member, "member_epoch": 0}
-        answer = example("ConsumerGroupHeartbeatResponse", 1) | {"member_id": member}
-        captured, live = answer | {"member_epoch": then}, answer | {"member_epoch": now}
-        remap.learn("ConsumerGroupHeartbeat", request, captured, live)
+        captured, live = (
+            body(f"{name}Response", 1, member_id=member, member_epoch=at) for at in (then, now)
+        )
+        remap.learn(name, {**blank, "member_id": member, "member_epoch": 0}, captured, live)
     for member, now in (("m-1", 5), ("m-2", 7)):
-        sent = remap.request(layout, {**blank, "member_id": member, "member_epoch": 2})
-        assert sent["member_epoch"] == now
-        for own in (0, -1, -2):
-            sent = remap.request(layout, {**blank, "member_id": member, "member_epoch": own})
-            assert sent["member_epoch"] == own
+        # Those that a member gives itself stay.
+        for epoch, sent in ((2, now), (0, 0), (-1, -1), (-2, -2)):
+            asked = {**blank, "member_id": member, "member_epoch": epoch}
+            assert remap.request(layout, asked)["member_epoch"] == sent
 
 
 def test_a_request_without_ids_stays_the_same_object():
-    layout = layout_of("ProduceRequest", 9)
-    body = example("ProduceRequest", 9)
-    records = encode_batch([Record(0, 5, b"k", b"v", ())])
-    body["topic_data"] = [{"name": "a", "partition_data": [{"index": 0, "records": records}]}]
-    assert Remap().request(layout, body) is body
-    assert Remap(prefix="x-").request(layout, body) is body
-
-
-def test_batches_that_wait_for_their_like_are_opened_when_there_are_too_many():
-    comparison = Comparison(limits=Limits(waiting_batch_bytes=0))
-    layout = layout_of("FetchResponse", 12)
-    comparison.compare("Fetch", 12, 1, layout, answers(b"x", b"y"), answers())
-    comparison.compare("Fetch", 12, 2, layout, answers(), answers(b"x", b"y"))
-    assert list(comparison.all()) == []
-    comparison.compare("Fetch", 12, 3, layout, answers(b"x", b"y", b"r"), answers())
-    (found,) = comparison.all()
-    assert (found.then, found.now) == ("3 records", "2 of them fetched")
+    asked = produce(encode_batch([Record(0, 5, b"k", b"v", ())]))
+    for remap in (Remap(), Remap(prefix="x-")):
+        assert remap.request(layout_of("ProduceRequest", 9), asked) is asked
 
 
 def test_groups_of_several_nodes_are_one_list():
     layout = layout_of("ListGroupsResponse", 4)
-    blank = {"protocol_type": "consumer", "group_state": "Stable"}
-    one, other = ({**blank, "group_id": name} for name in ("a", "b"))
-    body = example("ListGroupsResponse", 4)
 
-    def compared(*pairs):
+    def differences(*pairs):
         comparison = Comparison(spread=True)
-        for captured, live in pairs:
-            sides = ({**body, "groups": side} for side in (captured, live))
+        for pair in pairs:
+            sides = (
+                body("ListGroupsResponse", 4, groups=[{"group_id": n} for n in s]) for s in pair
+            )
             comparison.compare("ListGroups", 4, 1, layout, *sides)
         return [(each.path, each.then) for each in comparison.all()]
 
-    assert compared(([one], [other]), ([other], [one])) == []
-    assert compared(([one], []), ([other], [one])) == [("groups[]", "b")]
+    assert differences(("a", "b"), ("b", "a")) == []
+    assert differences(("a", ""), ("b", "a")) == [("groups[]", "b")]
 
 
 def test_certificates_are_verified_as_clients_do_it() -> None:

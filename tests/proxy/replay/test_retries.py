@@ -20,6 +20,7 @@ from kafkascope.proxy.serve.broker import Broker
 from kafkascope.tui.cli import main
 from tests.explosion.turns import exchange, write_capture
 from tests.kit.served import serving
+from tests.kit.wire import full_body
 
 SAMPLE = "kafka-python.pcap"
 TRIES = 3
@@ -27,28 +28,15 @@ TRIES = 3
 
 def fetches(path: Path, topic: str, *numbers: int) -> Path:
     """A capture of fetches of partitions, each of which finds nothing."""
-    part = {"current_leader_epoch": -1, "fetch_offset": 0, "log_start_offset": -1}
-    part |= {"partition_max_bytes": 1 << 20}
-    told = {"error_code": 0, "high_watermark": 0, "last_stable_offset": 0, "log_start_offset": 0}
-    told |= {"aborted_transactions": None, "preferred_read_replica": -1, "records": b""}
-    session = {"session_id": 0, "session_epoch": -1}
-    turns = (
-        exchange(
-            "Fetch",
-            11,
-            {
-                **session,
-                "max_wait_ms": 0,
-                "topics": [{"topic": topic, "partitions": [part | {"partition": number}]}],
-            },
-            {
-                "session_id": 0,
-                "responses": [{"topic": topic, "partitions": [told | {"partition_index": number}]}],
-            },
-        )
-        for number in numbers
-    )
-    write_capture(path, turns)
+
+    def turn(number: int) -> Any:
+        part = {"partition": number, "partition_max_bytes": 1 << 20}
+        topics = [{"topic": topic, "partitions": [part]}]
+        asked = full_body("FetchRequest", 11, {"session_epoch": -1, "topics": topics})
+        told = [{"topic": topic, "partitions": [{"partition_index": number, "records": b""}]}]
+        return exchange("Fetch", 11, asked, full_body("FetchResponse", 11, {"responses": told}))
+
+    write_capture(path, map(turn, numbers))
     return path
 
 

@@ -15,10 +15,9 @@ from kafkascope.proxy.replay.peer import Reach
 from tests.explosion.declared import often
 from tests.explosion.turns import write_capture
 from tests.kit.brokers import blank, broker
-from tests.kit.proxy import response
 from tests.kit.run import run
+from tests.kit.wire import response
 
-CREATE_TOPICS = 19
 POLICY_VIOLATION = 44
 
 
@@ -42,22 +41,11 @@ class Reluctant:
         if api != "CreateTopics":
             return blank(payload, port)
         self.largest = max(self.largest, sum(each["num_partitions"] for each in body["topics"]))
-        told = [
-            {
-                "name": each["name"],
-                "topic_id": bytes(16),
-                "error_code": POLICY_VIOLATION * each["name"].startswith("no"),
-                "error_message": None,
-                "num_partitions": -1,
-                "replication_factor": -1,
-                "configs": [],
-                "topic_config_error_code": 0,
-            }
+        topics = [
+            {"name": each["name"], "error_code": POLICY_VIOLATION * each["name"].startswith("no")}
             for each in body["topics"]
         ]
-        return response(
-            CREATE_TOPICS, version, {"topics": told}, correlation_id=head.correlation_id
-        )
+        return response("CreateTopics", version, head.correlation_id, topics=topics)
 
 
 def created(peer: Reluctant, topics: dict[str, int], limits: Limits = LIMITS) -> list[str]:

@@ -26,7 +26,7 @@ from kafkascope.proxy.rules.faults import FAULTS, FaultError, load_rules, parse_
 from kafkascope.proxy.rules.intercepted import InterceptedFrame
 from kafkascope.proxy.rules.matching import NEVER, RESPONSE_FIELDS, refusal
 from kafkascope.proxy.rules.verdicts import BROKER, CLIENT
-from tests.kit.proxy import Always, Bench, request, response
+from tests.kit.proxy import ARGUMENTS, Always, Bench, request, response
 from tests.kit.samples import SAMPLES
 
 EACH = 12
@@ -71,7 +71,6 @@ def seen() -> tuple[tuple[InterceptedFrame, ...], tuple[InterceptedFrame, ...]]:
 def values(field: Field, frame: InterceptedFrame) -> tuple[Any, ...]:
     if field.read is not None:
         return field.read(frame.exchange)
-    assert field.get is not None
     return field.get(frame.row)
 
 
@@ -197,18 +196,7 @@ def test_nothing_is_held_by_what_nobody_knows(text: str) -> None:
 
 @pytest.mark.parametrize("word", FAULTS)
 def test_every_action_without_a_filter_can_act(word: str) -> None:
-    arguments = {
-        "delay": "1s",
-        "throttle": "1KB/s",
-        "error": "6",
-        "stamp": "6",
-        "truncate": "5",
-        "set": "request.topics = []",
-        "records": "duplicate",
-        "versions": "Fetch 4",
-        "member": "expire",
-    }
-    assert parse_fault(f"-> {word} {arguments.get(word, '')}")
+    assert parse_fault(f"-> {word} {ARGUMENTS.get(word, '')}")
 
 
 NUMBERS = {"acks": (-1, 0, 1), "correlation_id": (0, 1, 2, 3)}

@@ -24,11 +24,10 @@ from tests.strategies import bodies
 def served(model: CapturedCluster) -> None:
     """Ask for everything that there is."""
     model.finish()
-    broker = Broker(model, Library(None), dict.fromkeys(model.nodes, ("h", 1)))  # type: ignore[arg-type]
+    broker = Broker(model, Library(None), dict.fromkeys(model.nodes, ("h", 1)))
 
     async def ask(name: str, version: int, body: dict[str, Any]) -> dict[str, Any]:
         told = await broker.handlers[name](Request(version, body))
-        assert told is not None
         layout = layout_of(f"{name}Response", version)
         write_layout(layout, fitted(layout, told))
         return told

@@ -291,7 +291,6 @@ async def test_the_end_of_a_transaction_and_of_a_topic_are_told() -> None:
     partitions.end_transaction(PRODUCER, 0, committed=False)
     assert log.end == 2
     gone = model.forget("payments")
-    assert gone is not None
     partitions.gone(gone)
     for _ in range(2):  # until the client leaves it
         (topic,) = [
@@ -309,11 +308,9 @@ async def test_topics_by_id_are_told_of_changes_too() -> None:
     topic = {"topic_id": topic_id, "partitions": [part]}
     body = {"max_wait_ms": 0, "topics": [topic], "session_id": 0, "session_epoch": 0}
     begun = await partitions.fetch(Request(16, body))
-    assert begun is not None
     await write(partitions, "orders", 0, b"new")
     body |= {"topics": [], "session_id": begun["session_id"], "session_epoch": 1}
     response = await partitions.fetch(Request(16, body))
-    assert response is not None
     (told,) = response["responses"]
     assert told["topic_id"] == topic_id
     assert read(told["partitions"][0]["records"]) == [(0, b"new")]

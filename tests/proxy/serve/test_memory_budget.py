@@ -32,9 +32,7 @@ def commit(group: str, metadata: str | None = "", topic: str = "t", number: int 
 
 
 def error_of(body: Body | None) -> int:
-    assert body is not None
-    code: int = body["topics"][0]["partitions"][0]["error_code"]
-    return code
+    return body["topics"][0]["partitions"][0]["error_code"]
 
 
 def committed(budget: MemoryBudget) -> tuple[Offsets, Any]:

@@ -24,6 +24,7 @@ from kafkascope.proxy.rules.matching import HEAD_FIELDS, RESPONSE_FIELDS
 from kafkascope.proxy.rules.verdicts import BROKER, CLIENT, End, Read, WakeUp
 from tests.interop.changes import CASES, table
 from tests.kit.proxy import (
+    ARGUMENTS,
     FETCH,
     HEARTBEAT,
     METADATA,
@@ -201,21 +202,10 @@ def test_stale_metadata_repeats_the_first_answer() -> None:
 
 @pytest.mark.parametrize("word", sorted(FAULTS))
 def test_every_fault_does_something_and_counts_it(word: str) -> None:
-    arguments = {
-        "delay": "5ms",
-        "throttle": "1KB/s",
-        "error": "27",
-        "stamp": "27",
-        "truncate": "6",
-        "set": "response.throttle_time_ms = 7",
-        "records": "lose 1",
-        "versions": "ApiVersions 0",
-        "member": "expire",
-    }
     if word in ("records", "versions"):
         pytest.skip("see test_changes")
     key = FETCH if word == "corrupt-crc" else METADATA if word == "stale-metadata" else HEARTBEAT
-    bench, (fault,) = bench_with(f"-> {word} {arguments.get(word, '')}")
+    bench, (fault,) = bench_with(f"-> {word} {ARGUMENTS.get(word, '')}")
     version = 4 if key == HEARTBEAT else 12
     asked, said = request(key, version), b""
     for controller in (0, 5):
@@ -304,7 +294,6 @@ def test_any_api_and_version_can_be_answered_with_an_error(key: int, version: in
 def test_a_group_error_of_offsets_is_at_the_group() -> None:
     asked = decode_request(_full_request(9, 8)[4:])
     payload = error_response(asked, 16)
-    assert payload is not None
     (group,) = decode_response(payload, 9, 8).body["groups"]
     assert group["error_code"] == 16
 
