@@ -21,6 +21,16 @@ class Side(NamedTuple):
     """The first one that is; smaller than `calm` where less is worse."""
 
 
+def least(make: Callable[[int], bool], told: int) -> Side:
+    """Told from a size on."""
+    return Side(make, told - 1, told)
+
+
+def most(make: Callable[[int], bool], told: int) -> Side:
+    """Told up to a size."""
+    return Side(make, told + 1, told)
+
+
 def seconds(time_ns: int) -> Fraction:
     """For builders that take seconds."""
     return Fraction(time_ns, SECOND)

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from tests.analyzer.findings import handshakes
 from tests.analyzer.findings.judging import found
-from tests.analyzer.findings.sides import Side, at, seconds, severity
+from tests.analyzer.findings.sides import Side, at, least, most, seconds, severity
 from tests.kit.members import Seconds
 from tests.kit.wire import (
     MS,
@@ -280,77 +280,59 @@ def needs(count: int, every_ns: int) -> bool:
 
 REST = 6 * SECOND
 
-SIDES: dict[tuple[str, ...], Side] = {
-    (CHURN, "connections.short"): Side(churn, 19, 20),
-    (CHURN, "connections.short", "not refused"): Side(innocent, 19, 20),
-    (CHURN, "connections.rate"): Side(lambda n: churn(26, n), 50 * SECOND + 1, 50 * SECOND),
-    (CHURN, "connections.life"): Side(
-        lambda n: churn(40, 40 * SECOND, n), 10 * SECOND + 1, 10 * SECOND
+SIDES: dict[str, Side] = {
+    "connection-churn connections.short": least(churn, 20),
+    "connection-churn connections.short not refused": least(innocent, 20),
+    "connection-churn connections.rate": most(lambda n: churn(26, n), 50 * SECOND),
+    "connection-churn connections.life": most(lambda n: churn(40, 40 * SECOND, n), 10 * SECOND),
+    "connection-churn connections.asking": most(
+        lambda n: uses(CHURN, 100, 10 * SECOND, asking_only=n), 89
     ),
-    (CHURN, "connections.asking"): Side(
-        lambda n: uses(CHURN, 100, 10 * SECOND, asking_only=n), 90, 89
+    "connection-churn connections.span": least(
+        lambda n: uses(CHURN, 40, n, requests=9), 30 * SECOND
     ),
-    (CHURN, "connections.span"): Side(
-        lambda n: uses(CHURN, 40, n, requests=9), 30 * SECOND - 1, 30 * SECOND
+    "connection-churn connections.burst": least(
+        lambda n: uses(CHURN, n, 10 * SECOND, requests=9), 100
     ),
-    (CHURN, "connections.burst"): Side(lambda n: uses(CHURN, n, 10 * SECOND, requests=9), 99, 100),
-    (CHURN, "connections.use"): Side(lambda n: churn(30, 10 * SECOND, n), SECOND + 1, SECOND),
-    (CHURN, "connections.while"): Side(lambda n: churn(30, n), 5 * SECOND - 1, 5 * SECOND),
-    (CHURN, "connections.few"): Side(lambda n: uses(CHURN, 30, 10 * SECOND, requests=n), 5, 4),
-    (LOOP, "connections.short"): Side(loop, 19, 20),
-    (LOOP, "connections.rate"): Side(lambda n: loop(26, n), 50 * SECOND + 1, 50 * SECOND),
-    (LOOP, "connections.life"): Side(
-        lambda n: loop(40, 40 * SECOND, n), 10 * SECOND + 1, 10 * SECOND
+    "connection-churn connections.use": most(lambda n: churn(30, 10 * SECOND, n), SECOND),
+    "connection-churn connections.while": least(lambda n: churn(30, n), 5 * SECOND),
+    "connection-churn connections.few": most(lambda n: uses(CHURN, 30, 10 * SECOND, requests=n), 4),
+    "apiversions-loop connections.short": least(loop, 20),
+    "apiversions-loop connections.rate": most(lambda n: loop(26, n), 50 * SECOND),
+    "apiversions-loop connections.life": most(lambda n: loop(40, 40 * SECOND, n), 10 * SECOND),
+    "apiversions-loop connections.asking": least(
+        lambda n: uses(LOOP, 100, 10 * SECOND, asking_only=n), 90
     ),
-    (LOOP, "connections.asking"): Side(
-        lambda n: uses(LOOP, 100, 10 * SECOND, asking_only=n), 89, 90
-    ),
-    ("network-loss", "network.retransmissions"): Side(lambda n: lossy(20 * n, 2_000), 1, 2),
-    ("network-loss", "network.retransmissions-count"): Side(lambda n: lossy(n, 100), 19, 20),
-    ("capture-gaps", "gaps.window"): Side(missing, 65_536, 65_537),
-    ("proxy-protocol", "tls.hello"): Side(unread_header, 5 * SECOND - 1, 5 * SECOND),
-    ("tls-to-plain", "tls.hello"): Side(hello, 5 * SECOND - 1, 5 * SECOND),
-    ("tls-failed", "tls.at-once"): Side(ended_hello, SECOND - 1, SECOND),
-    ("broker-down", "outage.before"): Side(down, 10 * SECOND + 1, 10 * SECOND),
-    ("broker-down", "outage.short"): Side(back, 15 * SECOND, 15 * SECOND + 1),
-    ("silent-drop", "reset.rest"): Side(lambda n: forgets(n, n), 20 * SECOND - 1, 20 * SECOND),
-    ("silent-drop", "reset.count"): Side(lambda n: forgets(*[60 * SECOND] * n), 1, 2),
-    ("silent-drop", "reset.turns"): Side(lambda n: forgets(*[7 * SECOND] * n), 2, 3),
-    ("silent-drop", "reset.single"): Side(forgets, 200 * SECOND - 1, 200 * SECOND),
-    ("silent-drop", "idle.default"): Side(
-        lambda n: forgets(n, n, how="fin"), 590 * SECOND, 590 * SECOND - 1
-    ),
-    ("silent-drop", "lost.age"): Side(
-        lambda n: forgets(300 * SECOND, wait_ns=n), SECOND, SECOND - 1
-    ),
-    ("silent-drop", "drop.rest"): Side(lambda n: died(rest_ns=n), 2 * SECOND - 1, 2 * SECOND),
-    ("silent-drop", "drop.retransmissions"): Side(lambda n: died(again=n), 2, 3),
-    ("silent-drop", "drop.span"): Side(lambda n: died(span_ns=n), 2 * SECOND - 1, 2 * SECOND),
-    ("idle-close", "idle.rest"): Side(lambda n: idle([n, n]), 2 * SECOND - 1, 2 * SECOND),
-    ("idle-close", "idle.same"): Side(
-        lambda n: idle([REST, REST + n]), SECOND // 2 + 1, SECOND // 2
-    ),
-    ("idle-close", "idle.same-share"): Side(
-        lambda n: idle([100 * SECOND, (100 + n) * SECOND]), 3, 2
-    ),
-    ("idle-close", "idle.default"): Side(
-        lambda n: idle([600 * SECOND - n]), 10 * SECOND + 1, 10 * SECOND
-    ),
-    ("idle-close", "idle.apart"): Side(lambda n: idle([REST, REST], n), SECOND - 1, SECOND),
-    ("broker-down", "outage.unseen"): Side(lambda n: unseen(n, 9 * SECOND), 2, 3),
-    ("broker-down", "outage.unseen-span"): Side(lambda n: unseen(4, n), 5 * SECOND - 1, 5 * SECOND),
-    ("broker-down", "connects.answer"): Side(unanswered, SECOND - 1, SECOND),
-    ("address-unanswered", "connects.answer"): Side(told_and_silent, SECOND - 1, SECOND),
-    ("address-unresolved", "addresses.looks"): Side(lambda n: looks(n, SECOND), 2, 3),
-    ("address-unresolved", "addresses.pace"): Side(
-        lambda n: looks(3, n), 60 * SECOND + 1, 60 * SECOND
-    ),
-    ("address-unresolved", "addresses.starts"): Side(starts, 3, 4),
-    ("address-unresolved", "addresses.starts", "topics"): Side(
-        lambda n: starts(n, ["orders"]), 3, 4
-    ),
-    ("address-unresolved", "addresses.needed"): Side(lambda n: needs(n, SECOND), 9, 10),
-    ("address-unresolved", "addresses.needed-pace"): Side(
-        lambda n: needs(10, n), 5 * SECOND + 1, 5 * SECOND
-    ),
+    "network-loss network.retransmissions": least(lambda n: lossy(20 * n, 2_000), 2),
+    "network-loss network.retransmissions-count": least(lambda n: lossy(n, 100), 20),
+    "capture-gaps gaps.window": least(missing, 65_537),
+    "proxy-protocol tls.hello": least(unread_header, 5 * SECOND),
+    "tls-to-plain tls.hello": least(hello, 5 * SECOND),
+    "tls-failed tls.at-once": least(ended_hello, SECOND),
+    "broker-down outage.before": most(down, 10 * SECOND),
+    "broker-down outage.short": least(back, 15 * SECOND + 1),
+    "silent-drop reset.rest": least(lambda n: forgets(n, n), 20 * SECOND),
+    "silent-drop reset.count": least(lambda n: forgets(*[60 * SECOND] * n), 2),
+    "silent-drop reset.turns": least(lambda n: forgets(*[7 * SECOND] * n), 3),
+    "silent-drop reset.single": least(forgets, 200 * SECOND),
+    "silent-drop idle.default": most(lambda n: forgets(n, n, how="fin"), 590 * SECOND - 1),
+    "silent-drop lost.age": most(lambda n: forgets(300 * SECOND, wait_ns=n), SECOND - 1),
+    "silent-drop drop.rest": least(lambda n: died(rest_ns=n), 2 * SECOND),
+    "silent-drop drop.retransmissions": least(lambda n: died(again=n), 3),
+    "silent-drop drop.span": least(lambda n: died(span_ns=n), 2 * SECOND),
+    "idle-close idle.rest": least(lambda n: idle([n, n]), 2 * SECOND),
+    "idle-close idle.same": most(lambda n: idle([REST, REST + n]), SECOND // 2),
+    "idle-close idle.same-share": most(lambda n: idle([100 * SECOND, (100 + n) * SECOND]), 2),
+    "idle-close idle.default": most(lambda n: idle([600 * SECOND - n]), 10 * SECOND),
+    "idle-close idle.apart": least(lambda n: idle([REST, REST], n), SECOND),
+    "broker-down outage.unseen": least(lambda n: unseen(n, 9 * SECOND), 3),
+    "broker-down outage.unseen-span": least(lambda n: unseen(4, n), 5 * SECOND),
+    "broker-down connects.answer": least(unanswered, SECOND),
+    "address-unanswered connects.answer": least(told_and_silent, SECOND),
+    "address-unresolved addresses.looks": least(lambda n: looks(n, SECOND), 3),
+    "address-unresolved addresses.pace": most(lambda n: looks(3, n), 60 * SECOND),
+    "address-unresolved addresses.starts": least(starts, 4),
+    "address-unresolved addresses.starts topics": least(lambda n: starts(n, ["orders"]), 4),
+    "address-unresolved addresses.needed": least(lambda n: needs(n, SECOND), 10),
+    "address-unresolved addresses.needed-pace": most(lambda n: needs(10, n), 5 * SECOND),
 }

@@ -9,7 +9,7 @@ from typing import Any
 from kafkascope.analyzer.findings import Finding
 from tests.analyzer.findings import judging
 from tests.analyzer.findings.judging import found
-from tests.analyzer.findings.sides import Side, at, severity, wire_of
+from tests.analyzer.findings.sides import Side, at, least, most, severity, wire_of
 from tests.kit.batches import batch
 from tests.kit.wire import MS, SECOND, START, Wire, beat, heartbeat, produce, request, response
 
@@ -224,47 +224,45 @@ def throttled(count: int, of: int, each_ms: int) -> bool:
     return severity([wire], "throttled") == "warning"
 
 
-SIDES: dict[tuple[str, ...], Side] = {
-    ("fetch-too-small", "starved.fetches"): Side(lambda n: starves(n, SECOND), 2, 3),
-    ("fetch-too-small", "starved.time"): Side(
-        lambda n: starves(2, n // 2, odd_ns=n % 2, more=1), SECOND - 1, SECOND
+SIDES: dict[str, Side] = {
+    "fetch-too-small starved.fetches": least(lambda n: starves(n, SECOND), 3),
+    "fetch-too-small starved.time": least(
+        lambda n: starves(2, n // 2, odd_ns=n % 2, more=1), SECOND
     ),
-    ("fetched-repeatedly", "circles.offsets"): Side(lambda n: circles(n, 2), 3, 4),
-    ("fetched-repeatedly", "circles.share"): Side(lambda n: circles(n, 2, once=100 - n), 49, 50),
-    ("clock-skew", "clock.ahead"): Side(lambda n: clock(n, 0), 600 * SECOND - 1, 600 * SECOND),
-    ("clock-skew", "clock.alone"): Side(clock, DAY - 1, DAY),
-    ("clock-skew", "clock.behind"): Side(lambda n: clock(-n), 7 * DAY - 1, 7 * DAY),
-    ("topic-deleted", "deleted.count"): Side(lambda n: gone(n, 9 * SECOND), 2, 3),
-    ("topic-deleted", "deleted.span"): Side(lambda n: gone(3, n), 2 * SECOND - 1, 2 * SECOND),
-    ("tiny-batches", "batches.least"): Side(lambda n: singles([MS] * n), 199, 200),
-    ("tiny-batches", "batches.busy"): Side(bursts, 19, 20),
-    ("tiny-batches", "batches.right-after"): Side(lambda n: singles([n] * 300), 4 * MS + 1, 4 * MS),
-    ("tiny-batches", "batches.waiting"): Side(waiting, 59, 60),
-    ("large-batches", "large.batch"): Side(sized, 899_999, 900_000),
-    ("request-too-large", "large.frame"): Side(huge, 100 * 1024 * 1024, 100 * 1024 * 1024 + 1),
-    ("response-too-large", "partial.responses"): Side(unread, 1, 2),
-    ("response-too-large", "partial.outstanding"): Side(reset_at, 49, 50),
-    ("response-too-large", "partial.size"): Side(lambda n: unread(3, n), 99_999, 100_000),
-    ("hot-partition", "skew.records"): Side(lambda n: spread([n - 2, 1, 1]), 999, 1_000),
-    ("hot-partition", "skew.times"): Side(share, 299, 300),
-    ("hot-partition", "skew.fuller"): Side(lambda n: full_batches(40, 30 * n), 1, 2),
-    ("hot-partition", "skew.batches"): Side(full_batches, 49, 50),
-    ("hot-partition", "skew.partitions"): Side(lambda n: spread([9_000] + [1] * (n - 1)), 2, 3),
-    ("eager-fetches", "fetches.least"): Side(lambda n: fetches(n, SECOND) is not None, 299, 300),
-    ("eager-fetches", "fetches.rate"): Side(
-        lambda n: fetches(400, n) is not None, 8 * SECOND + 1, 8 * SECOND
+    "fetched-repeatedly circles.offsets": least(lambda n: circles(n, 2), 4),
+    "fetched-repeatedly circles.share": least(lambda n: circles(n, 2, once=100 - n), 50),
+    "clock-skew clock.ahead": least(lambda n: clock(n, 0), 600 * SECOND),
+    "clock-skew clock.alone": least(clock, DAY),
+    "clock-skew clock.behind": least(lambda n: clock(-n), 7 * DAY),
+    "topic-deleted deleted.count": least(lambda n: gone(n, 9 * SECOND), 3),
+    "topic-deleted deleted.span": least(lambda n: gone(3, n), 2 * SECOND),
+    "tiny-batches batches.least": least(lambda n: singles([MS] * n), 200),
+    "tiny-batches batches.busy": least(bursts, 20),
+    "tiny-batches batches.right-after": most(lambda n: singles([n] * 300), 4 * MS),
+    "tiny-batches batches.waiting": least(waiting, 60),
+    "large-batches large.batch": least(sized, 900_000),
+    "request-too-large large.frame": least(huge, 100 * 1024 * 1024 + 1),
+    "response-too-large partial.responses": least(unread, 2),
+    "response-too-large partial.outstanding": least(reset_at, 50),
+    "response-too-large partial.size": least(lambda n: unread(3, n), 100_000),
+    "hot-partition skew.records": least(lambda n: spread([n - 2, 1, 1]), 1_000),
+    "hot-partition skew.times": least(share, 300),
+    "hot-partition skew.fuller": least(lambda n: full_batches(40, 30 * n), 2),
+    "hot-partition skew.batches": least(full_batches, 50),
+    "hot-partition skew.partitions": least(lambda n: spread([9_000] + [1] * (n - 1)), 3),
+    "eager-fetches fetches.least": least(lambda n: fetches(n, SECOND) is not None, 300),
+    "eager-fetches fetches.rate": most(lambda n: fetches(400, n) is not None, 8 * SECOND),
+    "eager-fetches fetches.empty": most(
+        lambda n: fetches(400, SECOND, records=4 * n) is not None, 9
     ),
-    ("eager-fetches", "fetches.empty"): Side(
-        lambda n: fetches(400, SECOND, records=4 * n) is not None, 10, 9
+    "eager-fetches fetches.waits": least(
+        lambda n: "answers at once" in (fetches(600, 10 * SECOND, wait_ms=n) or ""), 100
     ),
-    ("eager-fetches", "fetches.waits"): Side(
-        lambda n: "answers at once" in (fetches(600, 10 * SECOND, wait_ms=n) or ""), 99, 100
+    "eager-fetches fetches.early": least(
+        lambda n: fetches(600, n, wait_ms=500) is not None, 10 * SECOND
     ),
-    ("eager-fetches", "fetches.early"): Side(
-        lambda n: fetches(600, n, wait_ms=500) is not None, 10 * SECOND - 1, 10 * SECOND
-    ),
-    ("commit-storm", "commits.least"): Side(lambda n: commits(n, SECOND), 99, 100),
-    ("commit-storm", "commits.rate"): Side(lambda n: commits(200, n), 20 * SECOND + 1, 20 * SECOND),
-    ("throttled", "throttle.share"): Side(lambda n: throttled(n, 100, 500), 4, 5),
-    ("throttled", "throttle.time"): Side(lambda n: throttled(1, 1, n), 999, 1_000),
+    "commit-storm commits.least": least(lambda n: commits(n, SECOND), 100),
+    "commit-storm commits.rate": most(lambda n: commits(200, n), 20 * SECOND),
+    "throttled throttle.share": least(lambda n: throttled(n, 100, 500), 5),
+    "throttled throttle.time": least(lambda n: throttled(1, 1, n), 1_000),
 }

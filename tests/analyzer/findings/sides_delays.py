@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Final
 
 from tests.analyzer.findings.lines import MSS, Line, answer, found, severity
-from tests.analyzer.findings.sides import Side
+from tests.analyzer.findings.sides import Side, least
 from tests.kit.wire import MS, request, response
 
 SIZE: Final = 6_000
@@ -119,41 +119,27 @@ TRANSFERS: dict[str, Callable[[int, int], Line]] = {
 }
 """Rule -> what takes so long, so many times."""
 
-SIDES: dict[tuple[str, ...], Side] = {
+SIDES: dict[str, Side] = {
     **{
-        (rule, "delays.least"): Side(
-            told(rule, lambda n, make=make: make(n, 3)),  # type: ignore[misc]
-            LEAST - 1,
-            LEAST,
-        )
+        f"{rule} delays.least": least(told(rule, lambda n, make=make: make(n, 3)), LEAST)
         for rule, make in TRANSFERS.items()
     },
     **{
-        (rule, "slow.count"): Side(
-            is_warning(rule, lambda n, make=make: make(3 * LEAST, n)),  # type: ignore[misc]
-            2,
-            3,
-        )
+        f"{rule} slow.count": least(is_warning(rule, lambda n, make=make: make(3 * LEAST, n)), 3)
         for rule, make in TRANSFERS.items()
     },
-    ("lost-segments", "slow.count"): Side(is_warning("lost-segments", lost_requests), 2, 3),
-    ("lost-segments", "slow.count", "soon"): Side(
-        told("lost-segments", lambda n: lost_requests(n, 30 * MS, trip_ns=10 * MS)), 2, 3
+    "lost-segments slow.count": least(is_warning("lost-segments", lost_requests), 3),
+    "lost-segments slow.count soon": least(
+        told("lost-segments", lambda n: lost_requests(n, 30 * MS, trip_ns=10 * MS)), 3
     ),
-    ("queued-requests", "delays.least"): Side(told("queued-requests", queued), LEAST - 1, LEAST),
-    ("queued-requests", "queued.least"): Side(
-        told("queued-requests", lambda n: queued(3 * LEAST, n)), 4, 5
+    "queued-requests delays.least": least(told("queued-requests", queued), LEAST),
+    "queued-requests queued.least": least(
+        told("queued-requests", lambda n: queued(3 * LEAST, n)), 5
     ),
-    ("queued-requests", "queued.share"): Side(
-        told("queued-requests", lambda n: queued(3 * LEAST, n, others=100 - n)), 49, 50
+    "queued-requests queued.share": least(
+        told("queued-requests", lambda n: queued(3 * LEAST, n, others=100 - n)), 50
     ),
-    ("slow-answers", "server.time"): Side(
-        told("slow-answers", lambda n: slow(3, n)), 200 * MS - 1, 200 * MS
-    ),
-    ("slow-answers", "server.few"): Side(
-        told("slow-answers", lambda n: slow(2, n)), 500 * MS - 1, 500 * MS
-    ),
-    ("slow-answers", "slow.count", "server"): Side(
-        told("slow-answers", lambda n: slow(n, 300 * MS)), 2, 3
-    ),
+    "slow-answers server.time": least(told("slow-answers", lambda n: slow(3, n)), 200 * MS),
+    "slow-answers server.few": least(told("slow-answers", lambda n: slow(2, n)), 500 * MS),
+    "slow-answers slow.count server": least(told("slow-answers", lambda n: slow(n, 300 * MS)), 3),
 }

@@ -6,7 +6,7 @@ from fractions import Fraction
 from typing import Any
 
 from tests.analyzer.findings.judging import found, outcome_of
-from tests.analyzer.findings.sides import Side, ask, at, seconds, severity, wire_of
+from tests.analyzer.findings.sides import Side, ask, at, least, most, seconds, severity, wire_of
 from tests.analyzer.findings.sides_groups import Readers
 from tests.kit.members import Seconds
 from tests.kit.wire import MS, SECOND, START, Wire, beat, heartbeat
@@ -85,33 +85,23 @@ def vanished(silent_ns: int) -> bool:
     return outcome_of([wire, other], "app").word == "gone"
 
 
-SIDES: dict[tuple[str, ...], Side] = {
-    ("transaction-hangs", "transaction.open"): Side(
-        lambda n: open_for(n) is not None, 60 * SECOND - 1, 60 * SECOND
+SIDES: dict[str, Side] = {
+    "transaction-hangs transaction.open": least(lambda n: open_for(n) is not None, 60 * SECOND),
+    "transaction-hangs transaction.most": least(lambda n: open_for(n) == "warning", 900 * SECOND),
+    "transaction-blocks consumer.lso": least(
+        lambda n: "transaction-blocks" in found(held_back(n), "transaction-blocks"), 10 * SECOND
     ),
-    ("transaction-hangs", "transaction.most"): Side(
-        lambda n: open_for(n) == "warning", 900 * SECOND - 1, 900 * SECOND
+    "offset-out-of-range resets.soon": least(lambda n: stops("offset-out-of-range", n), SECOND + 1),
+    "retention-overtook resets.soon": least(lambda n: stops("retention-overtook", n), SECOND + 1),
+    "offset-out-of-range resets.polled": least(
+        lambda n: stops("offset-out-of-range", n, gone=False), 60 * SECOND + 1
     ),
-    ("transaction-blocks", "consumer.lso"): Side(
-        lambda n: "transaction-blocks" in found(held_back(n), "transaction-blocks"),
-        10 * SECOND - 1,
-        10 * SECOND,
+    "retention-overtook resets.polled": least(
+        lambda n: stops("retention-overtook", n, gone=False), 60 * SECOND + 1
     ),
-    ("offset-out-of-range", "resets.soon"): Side(
-        lambda n: stops("offset-out-of-range", n), SECOND, SECOND + 1
+    "outcomes outcome.after": most(left, 2 * SECOND),
+    "outcomes outcome.still": least(
+        lambda n: outcome_of(held_back(n), "app").word == "stuck", 2 * SECOND
     ),
-    ("retention-overtook", "resets.soon"): Side(
-        lambda n: stops("retention-overtook", n), SECOND, SECOND + 1
-    ),
-    ("offset-out-of-range", "resets.polled"): Side(
-        lambda n: stops("offset-out-of-range", n, gone=False), 60 * SECOND, 60 * SECOND + 1
-    ),
-    ("retention-overtook", "resets.polled"): Side(
-        lambda n: stops("retention-overtook", n, gone=False), 60 * SECOND, 60 * SECOND + 1
-    ),
-    ("outcomes", "outcome.after"): Side(left, 2 * SECOND + 1, 2 * SECOND),
-    ("outcomes", "outcome.still"): Side(
-        lambda n: outcome_of(held_back(n), "app").word == "stuck", 2 * SECOND - 1, 2 * SECOND
-    ),
-    ("outcomes", "outcome.silent"): Side(vanished, 600 * SECOND - 1, 600 * SECOND),
+    "outcomes outcome.silent": least(vanished, 600 * SECOND),
 }

@@ -11,7 +11,7 @@ from kafkascope.analyzer.findings import Finding
 from kafkascope.dissectors.registry import encode_body
 from tests.analyzer.findings import judging
 from tests.analyzer.findings.judging import found
-from tests.analyzer.findings.sides import Side, at, commit, seconds, wire_of
+from tests.analyzer.findings.sides import Side, at, commit, least, most, seconds, wire_of
 from tests.kit.batches import batch
 from tests.kit.members import Members, Seconds, subscribed
 from tests.kit.wire import MS, SECOND, Wire, metadata
@@ -359,59 +359,50 @@ def shared(deliveries: list[int]) -> bool:
     return sharing(deliveries, [])["share-redelivery"].severity == "warning"
 
 
-SIDES: dict[tuple[str, ...], Side] = {
-    ("fetches-nothing", "fetchless.time"): Side(lives, 10 * SECOND - 1, 10 * SECOND),
-    (STORM, "rebalances.many"): Side(rejoining, 2, 3),
-    (STORM, "rebalances.returns"): Side(returning, 1, 2),
-    (STORM, "rebalances.every"): Side(rarely, 240 * SECOND + 1, 240 * SECOND),
-    (STORM, "rebalances.each"): Side(often, 1, 2),
-    (STORM, "rebalances.handover"): Side(handing_over, 5 * SECOND - 1, 5 * SECOND),
-    ("rebalance-poll", "rebalances.back"): Side(came_back, 30 * SECOND, 30 * SECOND - 1),
-    ("rebalance-slow", "rebalances.slow"): Side(standing_still, 10 * SECOND - 1, 10 * SECOND),
-    ("owned-by-none", "unowned.pause"): Side(unowned, 2 * SECOND, 2 * SECOND + 1),
-    ("consumer-silent", "consumer.silence"): Side(silent, 60 * SECOND - 1, 60 * SECOND),
-    ("commits-lost", "commits.none"): Side(uncommitted, 60 * SECOND - 1, 60 * SECOND),
-    ("commits-lost", "commits.restart"): Side(restarted, SECOND // 2 - 1, SECOND // 2),
-    ("lag", "lag.points"): Side(
-        lambda n: lagging(LONG, SLOW[:n], (10, 400, 2_000, 3_000)[:n]), 3, 4
+SIDES: dict[str, Side] = {
+    "fetches-nothing fetchless.time": least(lives, 10 * SECOND),
+    "rebalance-storm rebalances.many": least(rejoining, 3),
+    "rebalance-storm rebalances.returns": least(returning, 2),
+    "rebalance-storm rebalances.every": most(rarely, 240 * SECOND),
+    "rebalance-storm rebalances.each": least(often, 2),
+    "rebalance-storm rebalances.handover": least(handing_over, 5 * SECOND),
+    "rebalance-poll rebalances.back": most(came_back, 30 * SECOND - 1),
+    "rebalance-slow rebalances.slow": least(standing_still, 10 * SECOND),
+    "owned-by-none unowned.pause": least(unowned, 2 * SECOND + 1),
+    "consumer-silent consumer.silence": least(silent, 60 * SECOND),
+    "commits-lost commits.none": least(uncommitted, 60 * SECOND),
+    "commits-lost commits.restart": least(restarted, SECOND // 2),
+    "lag lag.points": least(lambda n: lagging(LONG, SLOW[:n], (10, 400, 2_000, 3_000)[:n]), 4),
+    "lag lag.records": least(lambda n: lagging(LONG, SLOW, (10, 40, 60, n)), 100),
+    "lag lag.many": least(lambda n: lagging(4 * SECOND, SLOW, (10, 400, 600, n)), 1_000),
+    "lag lag.span": least(lambda n: lagging(n, SLOW, (10, 200, 300, 500)), 5 * SECOND),
+    "lag lag.time": least(
+        lambda n: lagging(n, (0, 1_000, 3_000, 5_000), (10, 2_000, 4_000, 5_000)), 3 * SECOND
     ),
-    ("lag", "lag.records"): Side(lambda n: lagging(LONG, SLOW, (10, 40, 60, n)), 99, 100),
-    ("lag", "lag.many"): Side(lambda n: lagging(4 * SECOND, SLOW, (10, 400, 600, n)), 999, 1_000),
-    ("lag", "lag.span"): Side(
-        lambda n: lagging(n, SLOW, (10, 200, 300, 500)), 5 * SECOND - 1, 5 * SECOND
-    ),
-    ("lag", "lag.time"): Side(
-        lambda n: lagging(n, (0, 1_000, 3_000, 5_000), (10, 2_000, 4_000, 5_000)),
-        3 * SECOND - 1,
-        3 * SECOND,
-    ),
-    ("lag", "lag.share"): Side(
+    "lag lag.share": most(
         lambda n: lagging(
             60 * SECOND,
             (0, 1_000, 2_000, 1_000 * n),
             (10, 3_000, 6_000, 100_010 - 1_000 * n),
         ),
-        91,
         90,
     ),
-    ("lag", "lag.grown"): Side(
-        lambda n: lagging(LONG, SLOW, (1_000, 1_400, n, 4_000)), 1_999, 2_000
+    "lag lag.grown": least(lambda n: lagging(LONG, SLOW, (1_000, 1_400, n, 4_000)), 2_000),
+    "reader-stuck stuck.fetches": least(
+        lambda n: of(failing(n, commits=True), "reader-stuck") is not None, 3
     ),
-    ("reader-stuck", "stuck.fetches"): Side(
-        lambda n: of(failing(n, commits=True), "reader-stuck") is not None, 2, 3
+    "reader-stuck stuck.fetches without commits": least(
+        lambda n: of(failing(n, commits=False), "reader-stuck") is not None, 3
     ),
-    ("reader-stuck", "stuck.fetches", "without commits"): Side(
-        lambda n: of(failing(n, commits=False), "reader-stuck") is not None, 2, 3
+    "reader-stuck stuck.leaves": most(leaving, 2 * SECOND),
+    "reader-stuck stuck.commits": least(lambda n: committing(n, 20 * SECOND), 3),
+    "reader-stuck stuck.time": least(lambda n: committing(4, n), 10 * SECOND),
+    "batch-codec codec.waits": least(lambda n: unread(7, n), 2 * SECOND),
+    "batch-codec codec.slow": least(lambda n: unread(4, n), 10 * SECOND),
+    "batch-codec stuck.leaves": most(without_codec, 2 * SECOND),
+    "share-redelivery share.deliveries": least(lambda n: shared([1] * 30 + [n]), 5),
+    "share-redelivery share.again": least(
+        lambda n: shared([1] * (1_000 - 10 * n) + [2] * 10 * n), 10
     ),
-    ("reader-stuck", "stuck.leaves"): Side(leaving, 2 * SECOND + 1, 2 * SECOND),
-    ("reader-stuck", "stuck.commits"): Side(lambda n: committing(n, 20 * SECOND), 2, 3),
-    ("reader-stuck", "stuck.time"): Side(lambda n: committing(4, n), 10 * SECOND - 1, 10 * SECOND),
-    ("batch-codec", "codec.waits"): Side(lambda n: unread(7, n), 2 * SECOND - 1, 2 * SECOND),
-    ("batch-codec", "codec.slow"): Side(lambda n: unread(4, n), 10 * SECOND - 1, 10 * SECOND),
-    ("batch-codec", "stuck.leaves"): Side(without_codec, 2 * SECOND + 1, 2 * SECOND),
-    ("share-redelivery", "share.deliveries"): Side(lambda n: shared([1] * 30 + [n]), 4, 5),
-    ("share-redelivery", "share.again"): Side(
-        lambda n: shared([1] * (1_000 - 10 * n) + [2] * 10 * n), 9, 10
-    ),
-    ("share-redelivery", "share.least"): Side(lambda n: shared([1] * 10 + [2] * n), 19, 20),
+    "share-redelivery share.least": least(lambda n: shared([1] * 10 + [2] * n), 20),
 }

@@ -137,35 +137,18 @@ def _side(rule: str, make: Callable[[int], list[Completed]], calm: int, told: in
     return Side(lambda size: reported(make(size), rule), calm, told)
 
 
-SIDES: dict[tuple[str, ...], Side] = {}
+SIDES: dict[str, Side] = {}
 for _rule, (_key, _stage, _limit, _value) in STAGES.items():
     _slow = partial(slow, _key, _stage)
     SIDES |= {
-        (_rule, _limit): _side(_rule, lambda n, s=_slow: s(took=n), _value - 1, _value),  # type: ignore[misc]
-        (_rule, "stage.count"): _side(
-            _rule,
-            lambda n, s=_slow: s(count=n, of=n),  # type: ignore[misc]
-            19,
-            20,
-        ),
-        (_rule, "stage.share"): _side(
-            _rule,
-            lambda n, s=_slow: s(count=n, of=300),  # type: ignore[misc]
-            29,
-            30,
-        ),
+        f"{_rule} {_limit}": _side(_rule, lambda n, s=_slow: s(took=n), _value - 1, _value),
+        f"{_rule} stage.count": _side(_rule, lambda n, s=_slow: s(count=n, of=n), 19, 20),
+        f"{_rule} stage.share": _side(_rule, lambda n, s=_slow: s(count=n, of=300), 29, 30),
     }
     if _key is None:
-        SIDES[(_rule, "stage.spread")] = _side(
-            _rule,
-            lambda n, s=_slow: s(spread=n),  # type: ignore[misc]
-            2,
-            3,
-        )
+        SIDES[f"{_rule} stage.spread"] = _side(_rule, lambda n, s=_slow: s(spread=n), 2, 3)
 SIDES |= {
-    ("likely-refused", "refused.connections"): _side(
-        "likely-refused", lambda n: refused(n, 0), 2, 3
-    ),
-    ("likely-refused", "refused.connections", "lookups"): _side("likely-refused", looked_up, 2, 3),
-    ("likely-refused", "refused.share"): _side("likely-refused", lambda n: refused(50, n), 51, 50),
+    "likely-refused refused.connections": _side("likely-refused", lambda n: refused(n, 0), 2, 3),
+    "likely-refused refused.connections lookups": _side("likely-refused", looked_up, 2, 3),
+    "likely-refused refused.share": _side("likely-refused", lambda n: refused(50, n), 51, 50),
 }

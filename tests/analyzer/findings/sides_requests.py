@@ -7,7 +7,7 @@ from typing import Any
 from kafkascope.analyzer.findings import Finding
 from tests.analyzer.findings import judging, sides
 from tests.analyzer.findings.judging import found
-from tests.analyzer.findings.sides import Side, ask, at, severity, wire_of
+from tests.analyzer.findings.sides import Side, ask, at, least, most, severity, wire_of
 from tests.kit.wire import MS, SECOND, Wire, beat, heartbeat, metadata, produce, request, response
 
 RULE = "sent-in-pieces"
@@ -287,55 +287,43 @@ def closed_by_broker(times: int, rest_ns: int = 0) -> bool:
     return "sasl-missing" in found(closing(times, rest_ns=rest_ns), "sasl-missing")
 
 
-SIDES: dict[tuple[str, ...], Side] = {
-    ("slow-answers", "slow.excess"): Side(
-        lambda n: severity(slow(1, n), "slow-answers") is not None, SECOND - 1, SECOND
+SIDES: dict[str, Side] = {
+    "slow-answers slow.excess": least(
+        lambda n: severity(slow(1, n), "slow-answers") is not None, SECOND
     ),
-    ("slow-answers", "slow.count"): Side(
-        lambda n: severity(slow(n, 2 * SECOND), "slow-answers") == "warning", 2, 3
+    "slow-answers slow.count": least(
+        lambda n: severity(slow(n, 2 * SECOND), "slow-answers") == "warning", 3
     ),
-    ("broker-paused", "slow.excess"): Side(silent_for, SECOND - 1, SECOND),
-    ("broker-paused", "pause.flood"): Side(
-        lambda n: flooded(SECOND + SECOND // 2, n), SECOND // 4 + 1, SECOND // 4
+    "broker-paused slow.excess": least(silent_for, SECOND),
+    "broker-paused pause.flood": most(lambda n: flooded(SECOND + SECOND // 2, n), SECOND // 4),
+    "broker-paused slow.excess given up": least(waited, SECOND),
+    "broker-paused pause.flood brokers": most(both_paused, SECOND // 4),
+    "broker-paused pause.flood-share": most(lambda n: flooded(10 * SECOND, n * SECOND // 10), 10),
+    "network-far network.far": least(far, 20 * MS),
+    "sent-in-pieces pieces.gap": least(lambda n: pieces(n), 30 * MS),
+    "sent-in-pieces pieces.least": least(lambda n: pieces(40 * MS, n), 5),
+    "sent-in-pieces pieces.share": least(lambda n: pieces(40 * MS, n, whole=100 - n), 50),
+    "version-refused versions.ended": least(ended, 3),
+    "version-refused lost.age": most(lambda n: ended(3, n), SECOND - 1),
+    "unanswered lost.age": least(given_up, SECOND),
+    "late-answer lost.age": least(late, SECOND),
+    "no-answer-yet open.age": least(unanswered_for, 30 * SECOND),
+    "error-storm errors.storm": least(lambda n: storm(n, SECOND), 20),
+    "error-storm errors.storm-rate": most(lambda n: storm(30, n), 30 * SECOND),
+    "error-storm errors.storm-busy": most(busy, 3 * SECOND),
+    "stale-leader leader.retries": least(lambda n: stale(n, 9 * SECOND), 3),
+    "stale-leader leader.refresh": least(lambda n: stale(5, n), 2 * SECOND),
+    "group-unjoined coordinator.unused": least(lambda n: bool(unjoined(n)), 5 * SECOND),
+    "coordinator-missing coordinator.count": least(lambda n: bool(uncoordinated(n)), 3),
+    "coordinator-missing coordinator.span": least(lambda n: bool(uncoordinated(9, n)), 2 * SECOND),
+    "leader-missing unknown-topic.count": least(without_leader, 5),
+    "unknown-topic unknown-topic.count": least(unknown_topic, 5),
+    "unknown-topic unknown-topic.spreading": least(spreading, 5 * SECOND),
+    "lookup-storm metadata.count": least(lambda n: lookups(n + 3, SECOND), 20),
+    "lookup-storm metadata.rate": most(lambda n: lookups(40, n), 40 * SECOND),
+    "lookup-storm metadata.starting": least(
+        lambda n: lookups(10 * n + 20, SECOND, connections=10), 3
     ),
-    ("broker-paused", "slow.excess", "given up"): Side(waited, SECOND - 1, SECOND),
-    ("broker-paused", "pause.flood", "brokers"): Side(both_paused, SECOND // 4 + 1, SECOND // 4),
-    ("broker-paused", "pause.flood-share"): Side(
-        lambda n: flooded(10 * SECOND, n * SECOND // 10), 11, 10
-    ),
-    ("network-far", "network.far"): Side(far, 20 * MS - 1, 20 * MS),
-    ("sent-in-pieces", "pieces.gap"): Side(lambda n: pieces(n), 30 * MS - 1, 30 * MS),
-    ("sent-in-pieces", "pieces.least"): Side(lambda n: pieces(40 * MS, n), 4, 5),
-    ("sent-in-pieces", "pieces.share"): Side(lambda n: pieces(40 * MS, n, whole=100 - n), 49, 50),
-    ("version-refused", "versions.ended"): Side(ended, 2, 3),
-    ("version-refused", "lost.age"): Side(lambda n: ended(3, n), SECOND, SECOND - 1),
-    ("unanswered", "lost.age"): Side(given_up, SECOND - 1, SECOND),
-    ("late-answer", "lost.age"): Side(late, SECOND - 1, SECOND),
-    ("no-answer-yet", "open.age"): Side(unanswered_for, 30 * SECOND - 1, 30 * SECOND),
-    ("error-storm", "errors.storm"): Side(lambda n: storm(n, SECOND), 19, 20),
-    ("error-storm", "errors.storm-rate"): Side(
-        lambda n: storm(30, n), 30 * SECOND + 1, 30 * SECOND
-    ),
-    ("error-storm", "errors.storm-busy"): Side(busy, 3 * SECOND + 1, 3 * SECOND),
-    ("stale-leader", "leader.retries"): Side(lambda n: stale(n, 9 * SECOND), 2, 3),
-    ("stale-leader", "leader.refresh"): Side(lambda n: stale(5, n), 2 * SECOND - 1, 2 * SECOND),
-    ("group-unjoined", "coordinator.unused"): Side(
-        lambda n: bool(unjoined(n)), 5 * SECOND - 1, 5 * SECOND
-    ),
-    ("coordinator-missing", "coordinator.count"): Side(lambda n: bool(uncoordinated(n)), 2, 3),
-    ("coordinator-missing", "coordinator.span"): Side(
-        lambda n: bool(uncoordinated(9, n)), 2 * SECOND - 1, 2 * SECOND
-    ),
-    ("leader-missing", "unknown-topic.count"): Side(without_leader, 4, 5),
-    ("unknown-topic", "unknown-topic.count"): Side(unknown_topic, 4, 5),
-    ("unknown-topic", "unknown-topic.spreading"): Side(spreading, 5 * SECOND - 1, 5 * SECOND),
-    ("lookup-storm", "metadata.count"): Side(lambda n: lookups(n + 3, SECOND), 19, 20),
-    ("lookup-storm", "metadata.rate"): Side(lambda n: lookups(40, n), 40 * SECOND + 1, 40 * SECOND),
-    ("lookup-storm", "metadata.starting"): Side(
-        lambda n: lookups(10 * n + 20, SECOND, connections=10), 2, 3
-    ),
-    ("sasl-missing", "sasl.several"): Side(closed_by_broker, 2, 3),
-    ("sasl-missing", "reset.rest"): Side(
-        lambda n: closed_by_broker(3, n - MS), 20 * SECOND, 20 * SECOND - 1
-    ),
+    "sasl-missing sasl.several": least(closed_by_broker, 3),
+    "sasl-missing reset.rest": most(lambda n: closed_by_broker(3, n - MS), 20 * SECOND - 1),
 }

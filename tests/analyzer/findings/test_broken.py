@@ -385,16 +385,6 @@ def test_an_assignment_that_is_damaged(bad: bytes) -> None:
     assert states(text, "assignment", "g", "leader app", "app")
 
 
-def test_an_assignment_whose_leader_was_not_captured() -> None:
-    text = found([group(ASSIGNED, leads=False)])["group-unreadable"].text
-    assert states(text, "assignment", "group g", "version is missing", "1 member", "app")
-
-
-def test_a_subscription_breaks_the_leader() -> None:
-    text = found([group(b"", wanted=WANTED)])["group-unreadable"].text
-    assert states(text, "subscription", "app", "group g", "version is missing", "leader")
-
-
 def test_a_subscription_whose_leader_assigns_all_the_same_is_no_finding() -> None:
     """kafka-go declares version 1 without owned_partitions, and does not read them."""
     wanted = b"\0\1" + WANTED

@@ -19,26 +19,12 @@ from tests.kit.samples import CAPTURES, SAMPLES
 from tests.kit.wire import Wire, metadata, request, response
 
 QUICK: Final = (
-    "acl-denied-java",
-    "advertised-port-java",
-    "broker-down-java",
-    "broker-killed-java",
-    "client-per-message-librdkafka",
-    "commit-ahead-java",
-    "firewall-idle-drop-librdkafka",
-    "group-shared-mixed-topics",
-    "healthy-idle-java",
-    "healthy-java",
-    "healthy-rolling-restart-librdkafka",
-    "idle-closed-java",
-    "max-poll-java",
-    "min-isr-java",
-    "out-of-order-sequence-librdkafka",
-    "rebalance-storm-librdkafka",
-    "sasl-expired-aiokafka",
-    "session-timeout-librdkafka",
-    "static-conflict-java",
-    "topic-deleted-java",
+    *("acl-denied-java", "advertised-port-java", "broker-down-java", "broker-killed-java"),
+    *("client-per-message-librdkafka", "commit-ahead-java", "firewall-idle-drop-librdkafka"),
+    *("group-shared-mixed-topics", "healthy-idle-java", "healthy-java"),
+    *("healthy-rolling-restart-librdkafka", "idle-closed-java", "max-poll-java", "min-isr-java"),
+    *("out-of-order-sequence-librdkafka", "rebalance-storm-librdkafka", "sasl-expired-aiokafka"),
+    *("session-timeout-librdkafka", "static-conflict-java", "topic-deleted-java"),
 )
 """Captures of which a few pieces are tried; of all captures, many in the soak."""
 LOUD: Final = ("error", "warning")
