@@ -98,17 +98,17 @@ def _open(options: ProxyOptions, hook: Callable[[Path, SchemaOptions, str], int]
             path = Path(options.control) if options.control else socket_path(child.pid)
             return hook(path, options.schemas, options.filter)
         finally:
-            _end(child, options.grace_s)
+            assert child.stdin is not None
+            child.stdin.close()
+            _end(child, options.grace_s + AFTER_S)
             output.seek(0)
             for line in output.read().splitlines():
                 say(line, bare=True)
 
 
-def _end(child: subprocess.Popen[bytes], grace_s: float) -> None:
-    assert child.stdin is not None
-    child.stdin.close()
+def _end(child: subprocess.Popen[bytes], timeout_s: float) -> None:
     try:
-        child.wait(grace_s + AFTER_S)
+        child.wait(timeout_s)
     except subprocess.TimeoutExpired:
         child.kill()
         child.wait()
@@ -217,13 +217,8 @@ class Running:
         recorder.add_pipe(descriptor, "lines")
 
     def _end_watch(self, timeout_s: float = WATCH_S) -> None:
-        if self._watcher is None:
-            return
-        try:
-            self._watcher.wait(timeout_s)
-        except subprocess.TimeoutExpired:
-            self._watcher.kill()
-            self._watcher.wait()
+        if self._watcher is not None:
+            _end(self._watcher, timeout_s)
 
     def _catch(self, made: KafkaProxy, control: Control) -> None:
         loop = asyncio.get_running_loop()

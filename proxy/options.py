@@ -65,7 +65,7 @@ class ProxyOptions:
     def rules(self) -> list[Rule]:
         """All rules: of files, `--fault`, `--hold`, `--script`; a usage error when one is wrong."""
         from kafkascope.analyzer.filter.language import FilterError
-        from kafkascope.proxy.control.steering import hold_rules
+        from kafkascope.proxy.control.steering import hold_rule
         from kafkascope.proxy.rules.faults import FaultError, load_rules, parse_fault
 
         found: list[Rule] = []
@@ -73,8 +73,7 @@ class ProxyOptions:
             for path in self.rule_files:
                 found += load_rules(path)
             found += [parse_fault(text) for text in self.faults]
-            for text in self.hold:
-                found += hold_rules(text)
+            found += map(hold_rule, self.hold)
             if self.scripts:
                 from kafkascope.proxy.rules.scripts.script import load_script
 

@@ -14,6 +14,8 @@ from kafkascope.proxy.limits import LIMITS
 
 SCRAM: Final = {"SCRAM-SHA-256": "sha256", "SCRAM-SHA-512": "sha512"}
 MECHANISMS: Final = ("PLAIN", *SCRAM)
+# The environment variable with the password of users that options name.
+PASSWORD: Final = "KAFKASCOPE_PASSWORD"
 # The minimum of Kafka's clients, too: with fewer iterations somebody who poses as the broker could
 # find the password by trial.
 MIN_ITERATIONS: Final = 4096

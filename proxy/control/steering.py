@@ -143,21 +143,21 @@ class Steering:
     def _hold(self, text: str | None, on: str | None) -> dict[str, Any]:
         if on not in (None, *SIDES):
             raise ValueError(f"`on` must be request or response, not {on!r}")
-        rules = [] if text is None else hold_rules(text, on)
+        rule = None if text is None else hold_rule(text, on)
         for side in SIDES:
             if on in (None, side):
                 self._remove(f"{HOLD} {side}")
-        for rule in rules:
+        if rule is not None:
             self.proxy.rules.add(rule)
         names = {f"{HOLD} {side}" for side in SIDES}
-        return {"rules": [rule for rule in self.rules() if rule["name"] in names]}
+        return {"rules": [each for each in self.rules() if each["name"] in names]}
 
 
-def hold_rules(text: str, on: str | None = None) -> list[Fault]:
-    """The rules that hold what matches: requests, unless the filter or `on` asks for responses."""
+def hold_rule(text: str, on: str | None = None) -> Fault:
+    """The rule that holds what matches: requests, unless the filter or `on` asks for responses."""
     rule = parse_fault(f"{text} -> {HOLD}" + (f" on {on}" if on else ""))
     rule.name = f"{HOLD} {SIDES[rule.side]}"
-    return [rule]
+    return rule
 
 
 def text_of(request: dict[str, Any], name: str) -> str:

@@ -20,6 +20,7 @@ from kafkascope.analyzer.text import safe, spelled
 from kafkascope.errors import UNAVAILABLE, USAGE
 from kafkascope.proxy.engine.directory import Address, whole_address, without_listener
 from kafkascope.proxy.limits import LIMITS, Limits
+from kafkascope.proxy.sasl import PASSWORD
 
 if TYPE_CHECKING:
     import ssl
@@ -32,7 +33,6 @@ if TYPE_CHECKING:
     from kafkascope.proxy.sasl import Credentials
 
 DIFFERENT: Final = 1
-PASSWORD: Final = "KAFKASCOPE_PASSWORD"
 PERCENTILES: Final = (0.5, 0.99)
 
 

@@ -24,6 +24,7 @@ from kafkascope.proxy import answers
 from kafkascope.proxy.engine.directory import Address, whole_address
 from kafkascope.proxy.hosts import HIGHEST_PORT, refuse_wildcard
 from kafkascope.proxy.limits import LIMITS
+from kafkascope.proxy.sasl import PASSWORD
 
 if TYPE_CHECKING:
     import ssl
@@ -31,8 +32,6 @@ if TYPE_CHECKING:
     from kafkascope.proxy.serve.broker import Library
     from kafkascope.proxy.serve.captured_cluster import CapturedCluster
     from kafkascope.proxy.serve.logins import Accounts
-
-PASSWORD: Final = "KAFKASCOPE_PASSWORD"
 
 
 class ServeOptions(NamedTuple):

@@ -9,18 +9,9 @@ from functools import cache
 from typing import Any, Final
 
 from kafkascope.analyzer.exchanges.offline import open_capture
+from kafkascope.dissectors import layout
 from kafkascope.dissectors.errors import DissectError
-from kafkascope.dissectors.layout import (
-    ArrayWire,
-    BoolWire,
-    BytesWire,
-    NumberWire,
-    Slot,
-    StringWire,
-    StructWire,
-    UuidWire,
-    Wire,
-)
+from kafkascope.dissectors.layout import Slot, StructWire, Wire
 from kafkascope.dissectors.registry import (
     decode_request,
     decode_response,
@@ -112,34 +103,16 @@ class Liar:
 
 
 TOKENS: Final = (
-    *(
-        b"",
-        b",",
-        b"=",
-        b"\xff\0\xfe",
-        b"e=other-error",
-        b"v=",
-        b"v=AAAA",
-        b"r=,s=,i=",
-        b"n,,n=u,r=x",
-    ),
-    *(b"r=x,s=AA==,i=4096", b"m=1,r=x,s=AA==,i=4096", b"v=" + b"A" * 100_000, b"\0" * 3000),
+    *(b"", b",", b"=", b"\xff\0\xfe", b"e=other-error", b"v=", b"v=AAAA", b"r=,s=,i="),
+    *(b"n,,n=u,r=x", b"r=x,s=AA==,i=4096", b"m=1,r=x,s=AA==,i=4096", b"v=" + b"A" * 100_000),
+    b"\0" * 3000,
 )
 FIELDS: Final = {
     b"r": (b"", b"x", b"\xff", b"\xe2\x80\xae", b"="),
     b"s": (b"", b"A", b"====", b"\xc3\xbc", b"AA=A", b"A" * 100_000),
     b"i": (
-        b"",
-        b"0",
-        b"-1",
-        b"1",
-        b"4095",
-        b"1000001",
-        b"9" * 5000,
-        b"0x10",
-        b"1_0",
-        b"\xd9\xa4",
-        b" 7",
+        *(b"", b"0", b"-1", b"1", b"4095", b"1000001", b"9" * 5000),
+        *(b"0x10", b"1_0", b"\xd9\xa4", b" 7"),
     ),
     b"v": (b"", b"AAAA", b"====", b"\xff", b"A" * 100_000),
     b"m": (b"", b"1"),
@@ -251,38 +224,37 @@ def _value(wire: Wire, value: Any, dice: random.Random, slot: Slot) -> Any:
     match wire:
         case StructWire():
             return None if value is None else _struct(wire, value, dice)
-        case ArrayWire():
+        case layout.ArrayWire():
             return _array(wire, value, dice, slot, keep=keep)
         case _ if keep:
             return value
-        case NumberWire():
+        case layout.NumberWire():
             return _number(wire, dice)
-        case BoolWire():
+        case layout.BoolWire():
             return not value
-        case UuidWire():
+        case layout.UuidWire():
             return Uuid(dice.randbytes(16))
-        case StringWire():
+        case layout.StringWire():
             return None if wire.nullable and dice.random() < 0.3 else dice.choice(TEXTS)
-        case BytesWire():
+        case layout.BytesWire():
             return None if wire.nullable and dice.random() < 0.3 else dice.randbytes(20)
 
 
-def _array(wire: ArrayWire, value: Any, dice: random.Random, slot: Slot, *, keep: bool) -> Any:
+def _array(
+    wire: layout.ArrayWire, value: Any, dice: random.Random, slot: Slot, *, keep: bool
+) -> Any:
     if not keep and dice.random() < 0.5:
         return None if wire.nullable and dice.random() < 0.5 else []
     made = [_value(wire.element, each, dice, slot) for each in value or ()]
     return made * 2 if not keep and dice.random() < 0.3 else made
 
 
-def _number(wire: NumberWire, dice: random.Random) -> Any:
+def _number(wire: layout.NumberWire, dice: random.Random) -> Any:
     if wire.code == "d":
         return 0.5
     low, high = (
         (0, 256**wire.size - 1)
         if wire.code.isupper()
-        else (
-            -(256**wire.size // 2),
-            256**wire.size // 2 - 1,
-        )
+        else (-(256**wire.size // 2), 256**wire.size // 2 - 1)
     )
     return min(max(dice.choice(NUMBERS), low), high)

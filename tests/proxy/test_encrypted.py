@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import json
 import subprocess
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
+from subprocess import PIPE
 from typing import Any
 
 import pytest
@@ -15,9 +13,10 @@ import pytest
 from kafkascope.analyzer.exchanges.offline import open_capture
 from kafkascope.analyzer.transform.cut import Cutting
 from kafkascope.private import PrivateFile
+from tests.kit.run import objects
 from tests.kit.samples import TLS
 
-KAFKASCOPE = [sys.executable, "-m", "kafkascope.tui.cli"]
+SERVE = [sys.executable, "-m", "kafkascope.tui.cli", "serve"]
 
 
 def in_plain(capture: Path, keys: Path, path: Path) -> None:
@@ -30,29 +29,12 @@ def in_plain(capture: Path, keys: Path, path: Path) -> None:
         cutting.write(file, opened.source.read)
 
 
-@contextmanager
-def served(*arguments: str | Path) -> Iterator[str]:
-    """Serve a capture; the address."""
-    with subprocess.Popen(
-        [*KAFKASCOPE, "serve", *arguments, "-q", "--until-eof"],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        text=True,
-    ) as process:
-        yield process.stdout.readline().strip()
-
-
-def replayed(address: str, *arguments: str | Path) -> list[dict[str, Any]]:
-    """What replaying a capture says about each answer, and in all."""
-    options = ["--to", address, "--speed=max", "--allow-writes", "--json"]
-    done = subprocess.run(
-        [*KAFKASCOPE, "replay", *arguments, *options],
-        capture_output=True,
-        text=True,
-        timeout=300,
-    )
-    assert done.returncode in (0, 1), done.stderr
-    lines: list[dict[str, Any]] = [json.loads(line) for line in done.stdout.splitlines()]
+def replayed(*arguments: str | Path) -> list[dict[str, Any]]:
+    """Serve a capture and replay it to that: what is said about each answer, and in all."""
+    program = [*SERVE, *map(str, arguments), "-q", "--until-eof"]
+    with subprocess.Popen(program, stdin=PIPE, stdout=PIPE, text=True) as process:
+        options = ("--to", process.stdout.readline().strip(), "--speed=max", "--allow-writes")
+        lines = objects("replay", *arguments, *options, "--json", codes=[0, 1])
     assert lines[-1].pop("seconds") >= 0
     return lines
 
@@ -62,22 +44,14 @@ def test_answers_are_those_of_the_plain_capture(name: str, tmp_path: Path) -> No
     capture, keys = TLS / f"{name}.pcap.gz", TLS / f"{name}.keys"
     plain = tmp_path / "plain.pcapng"
     in_plain(capture, keys, plain)
-    found = []
-    for arguments in ((capture, "--keylog", keys), (plain, "-d", "tcp.port==9093,kafka")):
-        with served(*arguments) as address:
-            found.append(replayed(address, *arguments))
-    assert found[0] == found[1]
-    assert found[0][-1]["sent"] > 10
+    found = replayed(capture, "--keylog", keys)
+    assert found == replayed(plain, "-d", "tcp.port==9093,kafka")
+    assert found[-1]["sent"] > 10
 
 
 def test_what_cannot_be_read_is_told() -> None:
     name = TLS / "tls13-missing-key"
     arguments = [f"{name}.pcap.gz", "--keylog", f"{name}.keys", "--until-eof"]
-    done = subprocess.run(
-        [*KAFKASCOPE, "serve", *arguments],
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        timeout=300,
-    )
+    options = {"stdin": subprocess.DEVNULL, "capture_output": True, "text": True, "timeout": 300}
+    done = subprocess.run([*SERVE, *arguments], **options)
     assert "1 TLS connection to brokers cannot be decrypted" in done.stderr

@@ -58,24 +58,27 @@ def caller(proxy: KafkaProxy) -> Callable[..., dict[str, Any]]:
 
 
 async def test_frames_are_held_shown_edited_dropped_and_released() -> None:
-    async with proxied() as made:
+    upstream = kit.Noted(kit.echo)
+    async with proxied(upstream) as made:
         do = caller(made)
         assert do("hold", filter="api == Heartbeat")["ok"]
         client = await made.client()
         client.send(*(beat(number, group_id="g") for number in (1, 2, 3)))
         await until(lambda: len(made.held))
         (first,) = do("held")["held"]
+        assert (first["api"], first["kind"]) == ("Heartbeat", "request")
         assert do("show", number=first["number"])["body"]["group_id"] == "g"
         assert do("drop", number=first["number"])["ok"]
         await until(lambda: len(made.held))
         (second,) = do("held")["held"]
-        body = do("show", number=second["number"])["body"] | {"group_id": "h"}
+        body = do("show", number=second["number"])["body"] | {"group_id": "a longer one"}
         wrong = do("edit", number=second["number"], body=body | {"generation_id": "x"})
         assert not wrong["ok"]
         assert do("edit", number=second["number"], body=body)["ok"]
         await until(lambda: len(made.held))
         assert do("release", number="all") == {"ok": True, "released": 1}
         assert [await client.frame() for _ in range(2)] == [pulse(2), pulse(3)]
+        assert upstream.asked == [beat(2, group_id="a longer one"), beat(3, group_id="g")]
         assert do("hold", filter=None)["rules"] == []
         assert len(made.rules) == 0
 

@@ -252,13 +252,6 @@ async def test_wireshark_has_nothing_to_complain_about(path: Path, checks: tuple
         assert bool(done.stdout) is found, done.stdout
 
 
-async def test_a_fault_is_told_in_a_comment(path: Path) -> None:
-    await session(Recorder(path), "api == Heartbeat -> error REBALANCE_IN_PROGRESS")
-    (heartbeat,) = [e for e in exchanges_of(path) if e.api == "Heartbeat"]
-    assert heartbeat.response.body["error_code"] == 27
-    assert b"fault: error REBALANCE_IN_PROGRESS" in path.read_bytes()
-
-
 async def test_files_rotate_and_the_oldest_go(tmp_path: Path) -> None:
     recorder = Recorder(tmp_path / "r.pcapng", rotate_bytes=300_000, keep_bytes=900_000)
     async with proxied(answer, recorder=recorder) as proxy:

@@ -10,7 +10,7 @@ import pytest
 from kafkascope.captures.model import Endpoint
 from kafkascope.proxy.recording.packing import KEPT, FrameFollower
 from kafkascope.proxy.recording.recorder import Recorder
-from tests.kit.proxy import echo, produce, proxied, until
+from tests.kit.proxy import echo, produce
 from tests.kit.samples import exchanges_of
 from tests.kit.wire import MS, START
 
@@ -86,18 +86,6 @@ def test_all_parts_together_are_the_whole(tmp_path: Path) -> None:
     assert connection.retransmissions == (0, 0)
     assert connection.gap_bytes == (0, 0)
     assert connection.bytes == exchanges_of(*whole.files)[-1].connection.bytes
-
-
-async def test_a_ring_of_small_files_behind_a_proxy(tmp_path: Path) -> None:
-    recorder = Recorder(tmp_path / "r.pcapng", rotate_bytes=1_000_000, keep_bytes=3_000_000)
-
-    async with proxied(recorder=recorder) as proxy:
-        client = await proxy.client()
-        for number in range(10):
-            await client.ask(produce(size=1_000_000, correlation_id=number))
-            await until(lambda: recorder.idle)
-    found = exchanges_of(*recorder.files)
-    assert ("Produce", 9) in {(each.api, each.correlation_id) for each in found}
 
 
 # --- following frames

@@ -54,8 +54,7 @@ def test_requests_beyond_a_limit_are_not_sent_and_not_kept() -> None:
     for key, api in ((2, "ListOffsets"), (0, "Produce"), (2, "ListOffsets"), (2, "ListOffsets")):
         request = SimpleNamespace(body=body, frame=SimpleNamespace(cut=False))
         made.add(
-            SimpleNamespace(api=api, api_key=key, request=request, response=None, time_ns=1),
-            keep,
+            SimpleNamespace(api=api, api_key=key, request=request, response=None, time_ns=1), keep
         )
     assert kept == [0, 1]
     assert [step.index for step in made.steps()] == [0, 1]

@@ -19,7 +19,7 @@ from kafkascope.analyzer.filter.language import bind, compile_filter
 from kafkascope.captures.model import Endpoint
 from kafkascope.proxy.cli import proxy as command
 from kafkascope.proxy.control.control import Control
-from kafkascope.proxy.control.steering import hold_rules
+from kafkascope.proxy.control.steering import hold_rule
 from kafkascope.proxy.engine.server import KafkaProxy
 from kafkascope.proxy.relay.connection import Connection
 from kafkascope.proxy.rules.faults import FAULTS, FaultError, load_rules, parse_fault
@@ -165,7 +165,7 @@ def test_what_can_never_fire_is_refused_wherever_it_is_given(text: str, tmp_path
 )
 def test_a_rule_looks_where_there_is_something_to_see(text: str, side: int) -> None:
     assert parse_fault(f"{text} -> delay 1s").side == side
-    (rule,) = hold_rules(text)
+    rule = hold_rule(text)
     assert (rule.side, rule.name) == (side, f"hold {('request', 'response')[side]}")
 
 
@@ -188,7 +188,7 @@ def test_a_rule_acts_where_frames_come(text: str, side: int) -> None:
 @pytest.mark.parametrize("text", ["marked", "finding == x", "undecoded", "state == open"])
 def test_nothing_is_held_by_what_nobody_knows(text: str) -> None:
     with pytest.raises(FaultError, match="would never act"):
-        hold_rules(text)
+        hold_rule(text)
     done = CliRunner().invoke(command, ["--upstream", "b", "--hold", text])
     assert done.exit_code == 2
     assert "would never act" in done.output
@@ -220,9 +220,7 @@ TESTS = [
 
 @given(st.lists(st.tuples(st.sampled_from(TESTS), st.booleans()), min_size=2, max_size=5))
 @settings(max_examples=150, deadline=None)
-def test_a_rule_is_refused_when_its_tests_exclude_each_other(
-    terms: list[tuple[str, bool]],
-) -> None:
+def test_a_rule_is_refused_when_its_tests_exclude_each_other(terms: list[tuple[str, bool]]) -> None:
     """Every request of the domain is tried: some match exactly where the rule is taken. That a
     field cannot be absent is nothing that rules know."""
     text = "api == Produce and " + " and ".join(
@@ -265,4 +263,4 @@ def test_a_rule_that_excludes_itself_is_refused(text: str, why: str) -> None:
     with pytest.raises(FaultError, match=why):
         parse_fault(f"{text} -> delay 1s")
     with pytest.raises(FaultError, match=why):
-        hold_rules(text)
+        hold_rule(text)

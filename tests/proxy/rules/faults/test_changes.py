@@ -93,7 +93,7 @@ def test_fields_of_a_response_are_reached_through_arrays_once() -> None:
 
 def test_null_text_arrays_and_bytes() -> None:
     bench, _ = bench_with(
-        "api == Metadata -> set response.cluster_id = null, response.brokers = []",
+        "api == Metadata -> set response.cluster_id = null, response.brokers = []"
     )
     bench.exchange(
         request(METADATA, 12), response(METADATA, 12, {"cluster_id": "abc", "controller_id": 1})
@@ -111,10 +111,7 @@ def test_null_text_arrays_and_bytes() -> None:
         ("api == Fetch -> set request.max_wait_ms += x", "+= takes a number"),
         ("api == Fetch -> set request.rack_id += 1", "is for numbers"),
         ("api == Heartbeat -> set request.max_wait_ms = 1", "would never act"),
-        (
-            "api == Fetch and version == 4 -> set request.session_id = 3",
-            "in Fetch 4: no such",
-        ),
+        ("api == Fetch and version == 4 -> set request.session_id = 3", "in Fetch 4: no such"),
         ("-> set response.topics[nome == x].error_code = 3", "no such field to select by"),
         ("-> set response.topics[*].partitions[partition_index == x].leader_id = 1", "select by"),
         ("api == Fetch and version < 3 -> set request.rack_id = x", "would never act"),
