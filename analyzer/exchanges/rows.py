@@ -461,8 +461,7 @@ class Row:
         FilterField("forwarded", "not forwarded"),
     )
     counterpart: str = head(
-        _VIA,
-        "exchange ID of the other line of a forwarded request; null without one",
+        _VIA, "exchange ID of the other line of a forwarded request; null without one"
     )
     broker_request_queue_ns: int | None = _broker_time(
         "request_queue", "time in the broker's request queue, from its request log"

@@ -194,10 +194,7 @@ def _closed(events: Sequence[Event], begin: int, end: int) -> int:
 
 
 def _stalled(
-    exchange: Exchange,
-    request: tuple[int, int],
-    response: tuple[int, int],
-    events: Sequence[Event],
+    exchange: Exchange, request: tuple[int, int], response: tuple[int, int], events: Sequence[Event]
 ) -> Cause | None:
     """Return who delayed an exchange, by events of its path: None where nothing took long."""
     client, path = exchange.client_end, exchange.connection.path

@@ -9,17 +9,7 @@ from typing import Final, Literal, NamedTuple
 from kafkascope.analyzer.render.times import Mark
 
 Format = Literal[
-    "table",
-    "tsv",
-    "csv",
-    "json",
-    "jsonl",
-    "junit",
-    "sarif",
-    "github",
-    "mermaid",
-    "dot",
-    "asyncapi",
+    "table", "tsv", "csv", "json", "jsonl", "junit", "sarif", "github", "mermaid", "dot", "asyncapi"
 ]
 FORMATS: Final = ("table", "tsv", "csv", "json", "jsonl")
 """Of rows."""

@@ -137,9 +137,7 @@ class PartitionColumns:
         found = self.by_exchange(self.counts)
         return [at for each in found if each for at in accumulate(each[:-1], initial=0)]
 
-    def by_records(
-        self,
-    ) -> Iterator[tuple[int, int | None, bytes, Sequence[Batch], Sequence[int]]]:
+    def by_records(self) -> Iterator[tuple[int, int | None, bytes, Sequence[Batch], Sequence[int]]]:
         """Yield (number, base offset, records, batches, their counts) of each exchange."""
         batches, counts = self.by_exchange(self.batches), self.by_exchange(self.counts)
         return zip(*(self.numbers, self.base_offsets, self.blobs, batches, counts), strict=True)

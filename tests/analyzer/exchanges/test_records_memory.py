@@ -40,38 +40,28 @@ print(made >> 20, (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) 
 
 
 def test_a_batch_of_many_records_takes_less_than_its_text() -> None:
-    root = ROOT
-    done = subprocess.run(
-        [sys.executable, "-c", RUN], capture_output=True, text=True, check=True, cwd=root
-    )
+    command = [sys.executable, "-c", RUN]
+    done = subprocess.run(command, capture_output=True, text=True, check=True, cwd=ROOT)
     text, grown = map(int, done.stdout.split())
     assert text > 20
     assert grown < text / 2
 
 
-PEAK = """
-import sys
-from kafkascope.tui.cli import main
-try:
-    main()
-finally:
-    # Not `getrusage`, which begins with what the process took that started this one.
-    (line,) = [each for each in open("/proc/self/status") if each.startswith("VmHWM")]
-    print(int(line.split()[1]) >> 10, file=sys.stderr)
-"""
 KEYS = encode_record(Record(0, 1, bytes(1000), b"v", ()), 0, 1)
 VALUE = encode_record(Record(0, 1, None, bytes(7 << 20), ()), 0, 1)
-
-
-LIBRARY = """
-import sys, kafkascope
-capture = kafkascope.open(sys.argv[1])
+# Not `getrusage`, which begins with what the process took that started this one.
+MEASURED = """
+import sys
 try:
-    exec(sys.argv[2])
+    {}
 finally:
     (line,) = [each for each in open("/proc/self/status") if each.startswith("VmHWM")]
     print(int(line.split()[1]) >> 10, file=sys.stderr)
 """
+PEAK = MEASURED.format("from kafkascope.tui.cli import main; main()")
+LIBRARY = MEASURED.format(
+    "import kafkascope; capture = kafkascope.open(sys.argv[1]); exec(sys.argv[2])"
+)
 DOCUMENT = """
 from kafkascope.tui.document.document import Document
 (exchange,) = capture
@@ -146,26 +136,20 @@ def test_batches_below_the_limit_are_in_memory_one_by_one(
 @pytest.mark.slow
 @pytest.mark.parametrize("record", [TEXT, ONE], ids=["text", "one value"])
 @pytest.mark.parametrize(
-    "program",
+    ("program", "apart", "limit"),
     [
-        "waiting = [each.records() for each in list(capture)]\nfor each in waiting: next(each)",
-        "for each in list(capture): print(sum(1 for _ in each.records()))",
-        "for batch in capture.to_batches('records'): pass",
+        ("waiting = [e.records() for e in list(capture)]\nfor e in waiting: next(e)", True, 320),
+        ("for each in list(capture): print(sum(1 for _ in each.records()))", True, 320),
+        ("for batch in capture.to_batches('records'): pass", True, 320),
+        (DOCUMENT, False, 300),
     ],
-    ids=["merged", "kept", "arrow"],
+    ids=["merged", "kept", "arrow", "terminal"],
 )
-def test_exchanges_that_a_program_keeps_have_one_budget(
-    program: str, record: bytes, tmp_path: Path
+def test_exchanges_that_a_program_or_the_terminal_keeps_have_one_budget(
+    program: str, apart: bool, limit: int, record: bytes, tmp_path: Path
 ) -> None:
-    capture = below_the_limit(tmp_path / "c.pcapng", record, 10, codec=4, apart=True)
-    assert peak(capture, program, program=LIBRARY) < 320
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("record", [TEXT, ONE], ids=["text", "one value"])
-def test_an_exchange_in_the_terminal_has_a_budget(record: bytes, tmp_path: Path) -> None:
-    capture = below_the_limit(tmp_path / "c.pcapng", record, 10, codec=4, apart=False)
-    assert peak(capture, DOCUMENT, program=LIBRARY) < 300
+    capture = below_the_limit(tmp_path / "c.pcapng", record, 10, codec=4, apart=apart)
+    assert peak(capture, program, program=LIBRARY) < limit
 
 
 @pytest.mark.slow

@@ -216,23 +216,13 @@ def without(rows: list[dict[str, Any]], *names: str) -> list[Any]:
     return sorted(repr({k: v for k, v in row.items() if k not in names}) for row in rows)
 
 
-COMMANDS = (
-    ("stats", "apis"),
-    ("stats", "latency", "--by", "api,client"),
-    ("stats", "errors"),
-    ("stats", "topics"),
-    ("stats", "partitions"),
-    ("stats", "connections"),
-    ("stats", "sizes"),
-    ("stats", "rates"),
-    ("clients",),
-    ("clients", "--for", "4.0"),
-    ("groups",),
-    ("groups", "--rebalances"),
-    ("cluster",),
-    ("producers", "--transactions"),
-    ("map",),
-    ("stats", "journeys"),
-    ("groups", "--delivery"),
-    ("check", "--fail-on", "never"),
+def commands(*texts: str) -> tuple[tuple[str, ...], ...]:
+    return tuple(tuple(text.split()) for text in texts)
+
+
+COMMANDS = commands(
+    *("stats apis", "stats latency --by api,client", "stats errors", "stats topics"),
+    *("stats partitions", "stats connections", "stats sizes", "stats rates", "clients"),
+    *("clients --for 4.0", "groups", "groups --rebalances", "cluster", "producers --transactions"),
+    *("map", "stats journeys", "groups --delivery", "check --fail-on never"),
 )

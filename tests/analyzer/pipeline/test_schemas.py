@@ -73,9 +73,7 @@ def test_schemas_of_a_folder(name: str, engine: Any, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "engine"),
-    pairs(["apicurio-serdes", "protobuf-json-schemas-topic"], ENGINES),
-    ids=way,
+    ("name", "engine"), pairs(["apicurio-serdes", "protobuf-json-schemas-topic"], ENGINES), ids=way
 )
 def test_schemas_of_the_capture_itself(name: str, engine: Any, tmp_path: Path) -> None:
     path = capture(name)

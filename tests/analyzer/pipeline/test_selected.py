@@ -21,7 +21,7 @@ from kafkascope.analyzer.pipeline.follow import ClosedRule, catch_up
 from kafkascope.analyzer.pipeline.store import Store
 from kafkascope.analyzer.pipeline.stored import Stored
 from kafkascope.analyzer.pipeline.tables.collect import TableOptions
-from tests.analyzer.pipeline.kit import Apart, exchanges, made, made_alike, tables
+from tests.analyzer.pipeline.kit import Apart, commands, exchanges, made, made_alike, tables
 from tests.kit.captures import late_names
 from tests.kit.counting import traffic
 from tests.kit.run import objects, run
@@ -44,26 +44,11 @@ FILTERS = [
     "body.group_id or client.port > 40000",
     "api == NoSuch or state == opaque",
 ]
-EVERY = [
-    ("stats", "apis"),
-    ("stats", "latency", "--by", "api,client"),
-    ("stats", "errors"),
-    ("stats", "topics"),
-    ("stats", "sizes"),
-    ("stats", "rates"),
-    ("stats", "connections"),
-    ("groups",),
-    ("cluster",),
-    ("producers",),
-    ("groups", "--delivery"),
-    ("check", "--fail-on", "never"),
-]
-OF_ROWS = [
-    ("stats", "apis"),
-    ("stats", "latency", "--by", "api,client"),
-    ("stats", "errors"),
-    ("stats", "rates"),
-]
+OF_ROWS = commands("stats apis", "stats latency --by api,client", "stats errors", "stats rates")
+EVERY = OF_ROWS + commands(
+    *("stats topics", "stats sizes", "stats connections", "groups", "cluster", "producers"),
+    *("groups --delivery", "check --fail-on never"),
+)
 
 
 def words_of(value: Any) -> str:

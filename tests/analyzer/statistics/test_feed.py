@@ -61,10 +61,7 @@ def test_usual_exchanges_wait(name: str) -> None:
 
 @settings(max_examples=30)
 @given(
-    data=st.data(),
-    name=st.sampled_from(MANY),
-    most=st.integers(1, 60),
-    size=st.integers(1, 20_000),
+    data=st.data(), name=st.sampled_from(MANY), most=st.integers(1, 60), size=st.integers(1, 20_000)
 )
 def test_it_does_not_matter_when_they_are_given(
     data: st.DataObject, name: str, most: int, size: int

@@ -173,10 +173,7 @@ def test_a_name_that_is_resolved(source: str) -> None:
 
 
 def test_a_node_that_is_told_by_name_and_by_address() -> None:
-    wires = [
-        works(asks(Wire(), NODE)),
-        asks(later(1, client="10.0.0.5"), (1, BROKER.host, 9092)),
-    ]
+    wires = [works(asks(Wire(), NODE)), asks(later(1, client="10.0.0.5"), (1, BROKER.host, 9092))]
     assert contacted(wires) == "yes"
 
 

@@ -50,8 +50,7 @@ def test_ends_lie_on_a_line_and_begins_move_in_steps() -> None:
 
 
 @given(
-    polls=st.lists(st.tuples(st.integers(0, 60), st.integers(0, 3)), max_size=30),
-    data=st.data(),
+    polls=st.lists(st.tuples(st.integers(0, 60), st.integers(0, 3)), max_size=30), data=st.data()
 )
 def test_periods_do_not_depend_on_order(polls: list[tuple[int, int]], data: st.DataObject) -> None:
     second = APART // 2
