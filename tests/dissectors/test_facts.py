@@ -6,35 +6,24 @@ import json
 from pathlib import Path
 
 from docs.print_coverage import TARGET, document, load
+from kafkascope.dissectors import layout as wires
 from kafkascope.dissectors import registry, schema
-from kafkascope.dissectors.layout import (
-    ArrayWire,
-    BoolWire,
-    BytesWire,
-    Layout,
-    NumberWire,
-    Slot,
-    StringWire,
-    StructWire,
-    UuidWire,
-    Wire,
-    resolve,
-)
+from kafkascope.dissectors.layout import ArrayWire, BoolWire, BytesWire, Slot, StructWire, resolve
 from kafkascope.dissectors.values import Uuid
 from tests.kit.samples import ROOT
 
 FACTS = ROOT / "tests" / "facts" / "layouts.txt"
 
 
-def word(wire: Wire) -> str:
+def word(wire: wires.Wire) -> str:
     match wire:
-        case NumberWire():
+        case wires.NumberWire():
             return wire.name
         case BoolWire():
             return "bool"
-        case UuidWire():
+        case wires.UuidWire():
             return "uuid"
-        case StringWire():
+        case wires.StringWire():
             return "string"
         case BytesWire():
             return "records" if wire.records else "bytes"
@@ -74,7 +63,7 @@ def fields(wire: StructWire) -> str:
     return ",".join(printed(slot, wire.flexible) for slot in (*wire.slots, *wire.tags))
 
 
-def line(layout: Layout) -> str:
+def line(layout: wires.Layout) -> str:
     message = layout.message
     mark = f"/{message.releases}" if message.releases else ""
     kind = "flexible" if layout.flexible else "plain"

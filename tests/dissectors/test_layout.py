@@ -4,16 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from kafkascope.dissectors import layout as wires
 from kafkascope.dissectors.errors import SchemaError, UnknownVersion
-from kafkascope.dissectors.layout import (
-    ArrayWire,
-    NumberWire,
-    StringWire,
-    StructWire,
-    default_of,
-    minimum_size,
-    resolve,
-)
+from kafkascope.dissectors.layout import NumberWire, StringWire, default_of, minimum_size, resolve
 from kafkascope.dissectors.schema import Array, Bool, Float64, Int32, String, Struct, Uuid, data
 
 MESSAGE = data("Sample", versions="0-3", flexible="2+").of(
@@ -73,11 +66,11 @@ def test_a_declaration_that_contradicts_itself_is_our_mistake() -> None:
 def test_minimum_sizes() -> None:
     assert minimum_size(NumberWire("int64", "q", 8)) == 8
     assert minimum_size(StringWire(compact=False, nullable=True)) == 2
-    assert minimum_size(ArrayWire(NumberWire("int8", "b", 1), True, False)) == 1
+    assert minimum_size(wires.ArrayWire(NumberWire("int8", "b", 1), True, False)) == 1
     # A name of two bytes and a count of four; flexible: one, one, and the tags.
     assert minimum_size(resolve(MESSAGE, 1).body) == 6
     assert minimum_size(resolve(MESSAGE, 2).body) == 3
-    assert minimum_size(StructWire((), (), flexible=True, nullable=True)) == 1
+    assert minimum_size(wires.StructWire((), (), flexible=True, nullable=True)) == 1
 
 
 def test_layouts_and_messages_are_printed_in_a_line() -> None:

@@ -4,16 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from kafkascope.dissectors.schema import (
-    UNSET,
-    Array,
-    Int32,
-    String,
-    Versions,
-    request,
-    response,
-    variant,
-)
+from kafkascope.dissectors import schema
+from kafkascope.dissectors.schema import UNSET, Array, Int32, String, Versions, request, response
 
 
 @pytest.mark.parametrize(
@@ -62,7 +54,7 @@ def test_children_are_fields_or_one_type() -> None:
 def test_a_message_is_named_after_its_api_and_hands_its_name_to_variants() -> None:
     first = request("Fetch").of(Int32("a", "0+"))
     assert (first.name, first.kind, first.key) == ("FetchRequest", "request", 1)
-    old = variant(2, releases="1.0.0-1.1.0", flexible=False).of(Int32("b", "0+"))
+    old = schema.variant(2, releases="1.0.0-1.1.0", flexible=False).of(Int32("b", "0+"))
     message = response("Fetch").but(old)
     (kept,) = message.variants
     assert (kept.name, kept.kind, kept.releases) == ("FetchResponse", "response", "1.0.0-1.1.0")

@@ -10,24 +10,8 @@ from importlib.resources import files
 import pytest
 
 from kafkascope import kernel
-from kafkascope.kernel.path import (
-    AGAIN,
-    CLOSED,
-    FIELDS,
-    FILLED,
-    FULL,
-    HALF,
-    HELD,
-    MASK,
-    MOST_EVENTS,
-    MOST_SENT,
-    NAGLE,
-    PAUSED,
-    SAMPLES,
-    TRIP,
-    UNKNOWN,
-    Path,
-)
+from kafkascope.kernel import path as kernel_path
+from kafkascope.kernel.path import AGAIN, CLOSED, FILLED, FULL, MASK, PAUSED, TRIP, UNKNOWN, Path
 
 MS = 1_000_000
 MSS = 1_000
@@ -296,7 +280,7 @@ def test_a_small_segment_that_waits_for_an_acknowledgement_is_nagle(
     packets = opened(to_broker, to_client).send(direction, 4)
     packets.wait(40).ack(1 - direction)
     packets.wait(to_broker if direction else to_client).send(direction, 60)
-    assert [each[:2] for each in packets.events] == [(NAGLE, direction)]
+    assert [each[:2] for each in packets.events] == [(kernel_path.NAGLE, direction)]
 
 
 def test_a_small_segment_that_comes_long_behind_the_acknowledgement_is_a_pause() -> None:
@@ -313,11 +297,11 @@ def test_without_a_handshake_a_second_behind_an_acknowledgement_is_no_slow_start
     packets = Packets().send(0, MSS).send(0, MSS).wait(1).ack(1).wait(200).send(0, MSS)
     assert packets.events == []
     packets.wait(1).ack(1).wait(1300).send(0, MSS)
-    assert packets.events == [(HELD, 0, 1301)]
+    assert packets.events == [(kernel_path.HELD, 0, 1301)]
 
 
 @pytest.mark.parametrize("direction", [0, 1])
-@pytest.mark.parametrize(("size", "kind"), [(60, PAUSED), (MSS, HELD)])
+@pytest.mark.parametrize(("size", "kind"), [(60, PAUSED), (MSS, kernel_path.HELD)])
 def test_silence_behind_a_segment_is_its_senders(size: int, kind: int, direction: int) -> None:
     packets = opened(0.1, 0.1).send(direction, size).wait(0.1).ack(1 - direction)
     packets.wait(150).send(direction, size)
@@ -379,7 +363,7 @@ def test_without_a_handshake_the_shortest_of_some_bursts_is_the_round_trip() -> 
         assert packets.path.trip0 == UNKNOWN
         begun = packets.now_ns
         burst(packets, trip)
-    assert packets.path.samples == SAMPLES
+    assert packets.path.samples == kernel_path.SAMPLES
     assert packets.path.trip0 == 60 * MS
     assert begun < packets.path.known_ns
     assert not packets.path.quiet(begun)
@@ -428,7 +412,7 @@ STORIES: list[Callable[[Packets], object]] = [
 @pytest.mark.parametrize("story", STORIES)
 def test_sequence_numbers_wrap_around(story: Callable[[Packets], object]) -> None:
     found = []
-    for start in (0, *range(MASK - 6_000, MASK, 499), HALF - 1, HALF):
+    for start in (0, *range(MASK - 6_000, MASK, 499), kernel_path.HALF - 1, kernel_path.HALF):
         packets = Packets(start).open()
         story(packets)
         found.append(packets.events)
@@ -459,23 +443,23 @@ def test_a_path_goes_on_in_another_process(story: Callable[[Packets], object]) -
 def test_all_that_a_path_knows_is_dumped() -> None:
     source = files(kernel).joinpath("path.py").read_text()
     names = re.findall(r"^        self\.(\w+):", source, re.MULTILINE)
-    assert sorted(FIELDS) == sorted(names)
+    assert sorted(kernel_path.FIELDS) == sorted(names)
 
 
 def test_events_are_bounded_and_the_newest_stay() -> None:
     packets = opened(0.1, 0.1)
-    for _ in range(3 * MOST_EVENTS):
+    for _ in range(3 * kernel_path.MOST_EVENTS):
         packets.send(0, 60).wait(20)
-    assert MOST_EVENTS // 2 <= len(packets.events) <= MOST_EVENTS
+    assert kernel_path.MOST_EVENTS // 2 <= len(packets.events) <= kernel_path.MOST_EVENTS
     assert packets.path.events[-1][3] == packets.path.data0
     assert packets.path.latest_ns == packets.path.data0
 
 
 def test_segments_without_an_acknowledgement_are_bounded() -> None:
     packets = opened(0.1, 0.1)
-    for _ in range(3 * MOST_SENT):
+    for _ in range(3 * kernel_path.MOST_SENT):
         packets.send(0, MSS).wait(0.01)
-        assert len(packets.path.sent) <= MOST_SENT
+        assert len(packets.path.sent) <= kernel_path.MOST_SENT
     packets.wait(30).ack(1)
     assert [(kind, round(ms)) for kind, _, ms in packets.events] == [(TRIP, 30)]
     assert packets.path.sent == []

@@ -15,18 +15,11 @@ from kafkascope.analyzer.bodies.facts import BodyFacts, facts_of_bodies
 from kafkascope.analyzer.bodies.trees import GENERATIONS, PARTITION_LISTS, PARTITION_NAMES, node_of
 from kafkascope.analyzer.conversation.ordinary import facts_of
 from kafkascope.analyzer.export.pair_lines import UnwrittenField, json_field_of
+from kafkascope.dissectors import layout as wires
 from kafkascope.dissectors.codec.jsonform import dumps
 from kafkascope.dissectors.codec.reader import REFUSALS, Body, reader
 from kafkascope.dissectors.codec.writer import writer
-from kafkascope.dissectors.layout import (
-    ArrayWire,
-    BytesWire,
-    Layout,
-    NumberWire,
-    Slot,
-    StructWire,
-    UuidWire,
-)
+from kafkascope.dissectors.layout import ArrayWire, Layout, NumberWire, Slot, StructWire, UuidWire
 from kafkascope.dissectors.registry import APIS, layout_of
 from kafkascope.kernel.json_bodies import JsonBodies, JsonTexts
 from kafkascope.kernel.pairs import Pair, Plan
@@ -138,7 +131,7 @@ class Collected:
                     home = "partitions"
                 for each in value or () if home else ():
                     self.put(str(home), each)
-        elif isinstance(wire, BytesWire):
+        elif isinstance(wire, wires.BytesWire):
             if wire.records and not name.startswith("unaligned"):
                 self.blobs = self.blobs or []
                 if value:

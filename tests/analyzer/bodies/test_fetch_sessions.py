@@ -10,14 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kafkascope.analyzer.bodies import fetch_sessions
-from kafkascope.analyzer.bodies.fetch_sessions import (
-    FETCH,
-    SHARE_ACKNOWLEDGE,
-    SHARE_FETCH,
-    FetchSession,
-    FetchSessions,
-    Implied,
-)
+from kafkascope.analyzer.bodies.fetch_sessions import FETCH, SHARE_FETCH, FetchSessions, Implied
 from kafkascope.analyzer.bodies.limits import LIMITS, BodyLimits
 from kafkascope.analyzer.conversation.context import Context
 from kafkascope.analyzer.exchanges.full import full_line
@@ -65,7 +58,9 @@ def implied(sessions: FetchSessions, body: dict[str, Any], key: int = FETCH) -> 
 def test_an_incremental_fetch_implies_what_the_session_began_with() -> None:
     sessions = opened(("a", 0), ("a", 1))
     found = sessions.request(FETCH, fetch(9, 1))
-    assert found == FetchSession(9, 1, Implied(2, (("a", 0), ("a", 1)), ("a",)), incremental=True)
+    assert found == fetch_sessions.FetchSession(
+        9, 1, Implied(2, (("a", 0), ("a", 1)), ("a",)), incremental=True
+    )
 
 
 def test_partitions_are_added_and_dropped() -> None:
@@ -89,7 +84,7 @@ def test_offsets_of_partitions_that_only_the_response_has_are_those_of_earlier_r
 
 
 def test_a_session_from_before_the_capture_is_unknown() -> None:
-    assert FetchSessions().request(FETCH, fetch(9, 41, ("a", 0))) == FetchSession(
+    assert FetchSessions().request(FETCH, fetch(9, 41, ("a", 0))) == fetch_sessions.FetchSession(
         9, 41, None, incremental=True
     )
 
@@ -98,7 +93,9 @@ def test_a_session_from_before_the_capture_is_unknown() -> None:
 def test_a_full_request_ends_the_session_that_it_names(epoch: int) -> None:
     sessions = opened(("a", 0))
     found = sessions.request(FETCH, fetch(9, epoch, ("b", 0)))
-    assert found == FetchSession(9, epoch, Implied(1, (("b", 0),), ("b",)), incremental=False)
+    assert found == fetch_sessions.FetchSession(
+        9, epoch, Implied(1, (("b", 0),), ("b",)), incremental=False
+    )
     assert implied(sessions, fetch(9, 1)) is None
 
 
@@ -137,9 +134,12 @@ def test_share_sessions_are_named_by_group_and_member() -> None:
     assert implied(sessions, share(0, first), SHARE_FETCH) == {first}
     assert implied(sessions, share(1, second), SHARE_FETCH) == {first, second}
     # Acknowledging adds nothing to what is fetched.
-    assert implied(sessions, share(2, (TOPIC_ID, 7)), SHARE_ACKNOWLEDGE) == {first, second}
+    assert implied(sessions, share(2, (TOPIC_ID, 7)), fetch_sessions.SHARE_ACKNOWLEDGE) == {
+        first,
+        second,
+    }
     assert implied(sessions, share(3, gone=(first,)), SHARE_FETCH) == {second}
-    assert implied(sessions, share(-1, second), SHARE_ACKNOWLEDGE) == {second}
+    assert implied(sessions, share(-1, second), fetch_sessions.SHARE_ACKNOWLEDGE) == {second}
     assert implied(sessions, share(4), SHARE_FETCH) is None
 
 
@@ -210,7 +210,7 @@ def test_large_sessions_tell_their_size_and_first_topics(monkeypatch: pytest.Mon
 
 CALLS = [
     (key, version)
-    for key in (FETCH, SHARE_FETCH, SHARE_ACKNOWLEDGE)
+    for key in (FETCH, SHARE_FETCH, fetch_sessions.SHARE_ACKNOWLEDGE)
     for version in range(api_of(key).versions.low, api_of(key).versions.high + 1)
 ]
 

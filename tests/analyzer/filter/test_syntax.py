@@ -6,22 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from kafkascope.analyzer.filter import syntax
 from kafkascope.analyzer.filter.errors import FilterError
-from kafkascope.analyzer.filter.syntax import (
-    And,
-    Compare,
-    Has,
-    In,
-    Name,
-    Not,
-    Operator,
-    Or,
-    Quantifier,
-    Search,
-    Tree,
-    Value,
-    parse,
-)
+from kafkascope.analyzer.filter.syntax import And, Compare, Has, In, Name, Not, Or, Search, Value
 
 FIELD = Name("topic")
 
@@ -53,13 +40,13 @@ FIELD = Name("topic")
         ("request.topics[0].name", Has(Name("request.topics[0].name"))),
     ],
 )
-def test_text_gives_tree(text: str, tree: Tree) -> None:
-    assert parse(text) == tree
+def test_text_gives_tree(text: str, tree: syntax.Tree) -> None:
+    assert syntax.parse(text) == tree
 
 
 @pytest.mark.parametrize("text", ["", "  ", "\n\t"])
 def test_a_blank_filter_is_none(text: str) -> None:
-    assert parse(text) is None
+    assert syntax.parse(text) is None
 
 
 @pytest.mark.parametrize(
@@ -85,14 +72,14 @@ def test_a_blank_filter_is_none(text: str) -> None:
 )
 def test_errors_name_the_place(text: str, column: int, word: str) -> None:
     with pytest.raises(FilterError) as caught:
-        parse(text)
+        syntax.parse(text)
     assert caught.value.column == column
     assert word in str(caught.value)
 
 
 def test_the_caret_stands_below_the_place() -> None:
     with pytest.raises(FilterError) as caught:
-        parse("topic =")
+        syntax.parse("topic =")
     assert str(caught.value).splitlines() == [
         'filter: unexpected "=" at column 7',
         "  topic =",
@@ -102,7 +89,7 @@ def test_the_caret_stands_below_the_place() -> None:
 
 def test_a_long_filter_is_shown_as_a_window_with_the_caret_in_it() -> None:
     with pytest.raises(FilterError) as caught:
-        parse("a or " * 100 + "topic =" + " or b" * 100)
+        syntax.parse("a or " * 100 + "topic =" + " or b" * 100)
     _, line, caret = str(caught.value).splitlines()
     assert len(line) <= 102
     assert line[caret.index("^")] == "="
@@ -111,7 +98,7 @@ def test_a_long_filter_is_shown_as_a_window_with_the_caret_in_it() -> None:
 @pytest.mark.parametrize("text", ["(" * 5000 + "a" + ")" * 5000, "not " * 5000 + "a", "!" * 9000])
 def test_depth_is_bounded(text: str) -> None:
     with pytest.raises(FilterError):
-        parse(text)
+        syntax.parse(text)
 
 
 # --- laws ---------------------------------------------------------------------------------------
@@ -122,13 +109,15 @@ names = st.builds(
     st.just(""),
 )
 quantified = st.builds(
-    Name, st.sampled_from(["topic", "error.top"]), st.sampled_from(list[Quantifier](["any", "all"]))
+    Name,
+    st.sampled_from(["topic", "error.top"]),
+    st.sampled_from(list[syntax.Quantifier](["any", "all"])),
 )
 values = st.builds(
     Value, st.text(max_size=12) | st.sampled_from(["and", "in", "3..5", "a b", "::1"])
 )
 operators = st.sampled_from(
-    list[Operator](["==", "!=", "===", "!==", ">", "<", ">=", "<=", "contains", "matches"])
+    list[syntax.Operator](["==", "!=", "===", "!==", ">", "<", ">=", "<=", "contains", "matches"])
 )
 items = st.lists(st.tuples(values, st.none() | values), min_size=1, max_size=3).map(tuple)
 leaves = st.one_of(
@@ -139,7 +128,7 @@ leaves = st.one_of(
 )
 
 
-def _branches(inner: st.SearchStrategy[Tree]) -> st.SearchStrategy[Tree]:
+def _branches(inner: st.SearchStrategy[syntax.Tree]) -> st.SearchStrategy[syntax.Tree]:
     several = st.lists(inner, min_size=2, max_size=3).map(tuple)
     return st.builds(And, several) | st.builds(Or, several) | st.builds(Not, inner)
 
@@ -148,13 +137,13 @@ trees = st.recursive(leaves, _branches, max_leaves=8)
 
 
 @given(trees)
-def test_a_printed_tree_parses_to_the_same_tree(tree: Tree) -> None:
-    assert parse(str(tree)) == tree
+def test_a_printed_tree_parses_to_the_same_tree(tree: syntax.Tree) -> None:
+    assert syntax.parse(str(tree)) == tree
 
 
 def _parsed(text: str) -> FilterError | None:
     try:
-        parse(text)
+        syntax.parse(text)
     except FilterError as error:
         return error
     return None

@@ -8,16 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kafkascope.dissectors.codec.places import (
-    Elements,
-    changed_at,
-    fitting,
-    place_of,
-    spelled,
-    text_of,
-    value_of,
-    wire_at,
-)
+from kafkascope.dissectors.codec import places as body_places
+from kafkascope.dissectors.codec.places import changed_at, fitting, place_of, text_of, value_of
 from kafkascope.dissectors.codec.walk import leaves
 from kafkascope.dissectors.errors import Malformed
 from kafkascope.dissectors.layout import NumberWire
@@ -43,7 +35,7 @@ def test_each_value_has_a_place_and_only_that_one_changes(data: st.DataObject) -
     steps = [int(step) if step.isdecimal() else step for step in leaf.path.split(".")]
     place = tuple(steps)
     assert place_of(text_of(place)) == place
-    assert wire_at(layout, place) is not None
+    assert body_places.wire_at(layout, place) is not None
     same, count = changed_at(layout, body, place, lambda _, value: value)
     assert (same, count) == (body, 1)
     mark = object()
@@ -103,21 +95,21 @@ def test_what_is_no_place_is_refused(text: str) -> None:
 )
 def test_values(text: str, value: Any) -> None:
     assert value_of(text) == value
-    assert value_of(spelled(value)) == value
+    assert value_of(body_places.spelled(value)) == value
 
 
 @given(st.text() | st.integers() | st.none() | st.booleans())
 def test_values_are_read_as_they_are_spelled(value: Any) -> None:
     if isinstance(value, str) and any(0xD800 <= ord(each) < 0xE000 for each in value):
         return
-    assert value_of(spelled(value)) == value
+    assert value_of(body_places.spelled(value)) == value
 
 
 def test_conditions_are_written_as_they_are_read() -> None:
     for text in ("a[*].b[-2].c", "a[b == 3].c", 'a[b != "x y"]', "a[b <= 7][*]"):
         assert text_of(place_of(text)) == text
         assert place_of(text_of(place_of(text))) == place_of(text)
-    assert Elements("a", "<", 3).has({"a": "x"}) is False
+    assert body_places.Elements("a", "<", 3).has({"a": "x"}) is False
 
 
 def test_numbers_that_do_not_fit_are_refused() -> None:

@@ -15,13 +15,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kafkascope.dissectors import registry
-from kafkascope.dissectors.embedded import Around, Embedded, decode, embedded_in
-from kafkascope.dissectors.embedded.groups import (
-    CONNECT_ASSIGNMENT,
-    CONNECT_SUBSCRIPTION,
-    COOPERATIVE_USER_DATA,
-    STICKY_USER_DATA,
-)
+from kafkascope.dissectors.embedded import Around, Embedded, decode, embedded_in, groups
+from kafkascope.dissectors.embedded.groups import CONNECT_ASSIGNMENT, CONNECT_SUBSCRIPTION
 from kafkascope.dissectors.embedded.masking import masked
 from kafkascope.dissectors.embedded.table import FORMATS
 from kafkascope.dissectors.embedded.values import json_or_text, schema_id_of
@@ -79,16 +74,18 @@ def calls(api: int, version: int) -> tuple[bytes, bytes]:
 
 def test_a_subscription_and_the_user_data_of_the_sticky_assignors() -> None:
     owned = [{"topic": "orders", "partitions": [0, 2]}]
-    sticky = packed(STICKY_USER_DATA, 1, {"previous_assignment": owned, "generation": 7})
+    sticky = packed(groups.STICKY_USER_DATA, 1, {"previous_assignment": owned, "generation": 7})
     found = user_data_of("sticky", sticky)
     assert found.kind == "ConsumerProtocolSubscription"
     assert found.body["user_data"] == {"previous_assignment": owned, "generation": 7}
 
-    first_form = packed(STICKY_USER_DATA, 0, {"previous_assignment": owned})
+    first_form = packed(groups.STICKY_USER_DATA, 0, {"previous_assignment": owned})
     found = user_data_of("sticky", first_form)
     assert found.body["user_data"] == {"previous_assignment": owned}
 
-    found = user_data_of("cooperative-sticky", packed(COOPERATIVE_USER_DATA, 0, {"generation": 9}))
+    found = user_data_of(
+        "cooperative-sticky", packed(groups.COOPERATIVE_USER_DATA, 0, {"generation": 9})
+    )
     assert found.body["user_data"] == {"generation": 9}
 
 

@@ -15,16 +15,11 @@ import zstandard
 
 from kafkascope.dissectors.errors import Truncated
 from kafkascope.dissectors.limits import LIMITS
-from kafkascope.dissectors.records import large, records
+from kafkascope.dissectors.records import large, records, writer
 from kafkascope.dissectors.records.compression import compress, decompress
 from kafkascope.dissectors.records.large import Budget, read_body
 from kafkascope.dissectors.records.records import Record, batches, open_batch, read_records
-from kafkascope.dissectors.records.writer import (
-    encode_message,
-    encode_message_set,
-    encode_record,
-    varint,
-)
+from kafkascope.dissectors.records.writer import encode_message, encode_message_set, encode_record
 from tests.kit.batches import batch_of
 from tests.kit.samples import ROOT
 
@@ -98,8 +93,8 @@ def test_a_bomb_of_zeros(codec: int, tmp_path: Path) -> None:
 
 def smallest_headers(count: int) -> bytes:
     """A record with headers of two bytes."""
-    body = b"\0\0\0\x01\x01" + varint(count) + b"\0\0" * count
-    return varint(len(body)) + body
+    body = b"\0\0\0\x01\x01" + writer.varint(count) + b"\0\0" * count
+    return writer.varint(len(body)) + body
 
 
 @pytest.mark.parametrize(

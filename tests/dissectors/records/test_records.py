@@ -7,6 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kafkascope.dissectors.errors import DissectError, Malformed, TooLarge, Truncated
+from kafkascope.dissectors.records import writer
 from kafkascope.dissectors.records.compression import compress
 from kafkascope.dissectors.records.records import (
     LOG_APPEND_TIME,
@@ -20,13 +21,7 @@ from kafkascope.dissectors.records.records import (
     open_batch,
     read_records,
 )
-from kafkascope.dissectors.records.writer import (
-    encode_batch,
-    encode_message,
-    encode_message_set,
-    varint,
-    with_right_crc,
-)
+from kafkascope.dissectors.records.writer import encode_batch, encode_message, encode_message_set
 from tests.kit.batches import encoded
 
 FIVE = encode_batch([Record(n, 1, None, b"value", ()) for n in range(5)])
@@ -125,7 +120,7 @@ def test_a_flipped_bit_fails_the_checksum() -> None:
     data[-2] ^= 1
     (batch,) = batches(bytes(data))
     assert not crc_ok(bytes(data), batch)
-    mended = with_right_crc(bytes(data), batch)
+    mended = writer.with_right_crc(bytes(data), batch)
     (again,) = batches(mended)
     assert crc_ok(mended, again)
 
@@ -133,7 +128,7 @@ def test_a_flipped_bit_fails_the_checksum() -> None:
 def test_records_before_the_damage_are_there() -> None:
     body = FIVE[61:]
     at = len(body) // 5 * 3
-    found = read_records(body[:at] + varint(-5) + body[at + 1 :], 5, 0, 1)
+    found = read_records(body[:at] + writer.varint(-5) + body[at + 1 :], 5, 0, 1)
     assert len(found.records) == 3
     assert found.error.path == "records[3]"
 

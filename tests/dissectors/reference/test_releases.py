@@ -8,15 +8,7 @@ from kafkascope.dissectors import registry
 from kafkascope.dissectors.errors import UnknownApi, UnknownVersion
 from kafkascope.dissectors.reference import releases
 from kafkascope.dissectors.reference.release_facts import APIS, LATE_TAGS, MESSAGES
-from kafkascope.dissectors.reference.releases import (
-    RELEASES,
-    Span,
-    has,
-    release_key,
-    since,
-    span,
-    versions_of,
-)
+from kafkascope.dissectors.reference.releases import RELEASES, Span, has, release_key, since, span
 from kafkascope.dissectors.values import Versions
 
 
@@ -123,7 +115,7 @@ def versions_in(release: str, *, listener: str = "", unstable: bool = False) -> 
         name: versions
         for name, facts in APIS.items()
         if (not listener or listener in facts.listeners.split())
-        and (versions := versions_of(name, release, unstable=unstable)) is not None
+        and (versions := releases.versions_of(name, release, unstable=unstable)) is not None
     }
 
 

@@ -21,21 +21,14 @@ from kafkascope.analyzer.filter.language import compile_filter
 from kafkascope.analyzer.model import Exchange
 from kafkascope.dissectors.codec.jsonform import loads
 from tests.analyzer.filter.decoded import orders
-from tests.analyzer.filter.decoded.orders import (
-    VALUE,
-    avro,
-    capture_of_orders,
-    known,
-    produced,
-    user,
-)
+from tests.analyzer.filter.decoded.orders import avro, capture_of_orders, known, produced, user
 from tests.kit import run
 from tests.kit.samples import phrases
 from tests.kit.schemas import SAMPLES, capture
 
 
 def order(amount: str, sku: str) -> bytes:
-    return avro(VALUE | {"amount": amount, "items": [{"sku": sku, "n": 1}]})
+    return avro(orders.VALUE | {"amount": amount, "items": [{"sku": sku, "n": 1}]})
 
 
 def chosen_of(text: str, exchange: Exchange) -> list[int] | None:

@@ -14,13 +14,8 @@ from hypothesis import strategies as st
 
 from kafkascope.analyzer.conversation.context import Context
 from kafkascope.analyzer.exchanges.rows import row_of
-from kafkascope.analyzer.filter.decoded.comparing import (
-    between,
-    compared,
-    containing,
-    matching,
-    typed,
-)
+from kafkascope.analyzer.filter.decoded import comparing
+from kafkascope.analyzer.filter.decoded.comparing import between, compared, containing, typed
 from kafkascope.analyzer.filter.decoded.reading import Decoding, spelled
 from kafkascope.analyzer.filter.language import FilterError, Known, bind, compile_filter, complete
 from kafkascope.analyzer.filter.regex import Regex
@@ -33,14 +28,7 @@ from kafkascope.schemas.model import Exact, Moment, Schema, SchemaKey
 from kafkascope.schemas.paths import split
 from kafkascope.tui.cli import main
 from tests.analyzer.filter.decoded import orders
-from tests.analyzer.filter.decoded.orders import (
-    avro,
-    capture_of_orders,
-    known,
-    payloads,
-    produced,
-    user,
-)
+from tests.analyzer.filter.decoded.orders import avro, capture_of_orders, known, produced, user
 from tests.kit.samples import phrases
 
 
@@ -163,7 +151,7 @@ def test_internal_topics_are_not_decoded() -> None:
 
 
 def test_a_filter_decodes_each_exchange_once() -> None:
-    made = payloads()
+    made = orders.payloads()
     count = 0
 
     class KeyedMeasures(Payloads):
@@ -185,7 +173,7 @@ def test_schemas_that_come_later_serve_the_same_exchange() -> None:
     found = compile_filter("record.value.id", with_)
     row = row_of(SAMPLE, Context().names)
     assert not found(row, SAMPLE)
-    for each in payloads().known:
+    for each in orders.payloads().known:
         made.known.add(each)
     assert found(row, SAMPLE)
 
@@ -253,7 +241,7 @@ def test_any_value_compares_with_any_literal(value: Any, text: str) -> None:
         assert not (results["<"] and results[">"])
         assert isinstance(between(wanted, wanted)(value), bool)
     assert isinstance(containing(text)(value), bool)
-    assert isinstance(matching(Regex("a|1"))(value), bool)
+    assert isinstance(comparing.matching(Regex("a|1"))(value), bool)
 
 
 @given(st.text(min_size=1, max_size=8), st.sampled_from(["", "[0]", ".x", '[3]."y z"']))
