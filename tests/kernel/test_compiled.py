@@ -6,7 +6,7 @@ import importlib
 import shutil
 import sys
 import zipfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -49,39 +49,42 @@ def test_this_kernel_is_what_it_says() -> None:
     assert compiled.reason_for_plain(Path(kafkascope.kernel.__path__[0])) == PLAIN
 
 
-def test_an_extension_without_a_stamp_does_not_run(folder: Path) -> None:
-    assert chosen() == NOT_COMPILED
-
-
-def test_an_extension_of_other_sources_does_not_run(folder: Path) -> None:
+def stamped(folder: Path) -> None:
     (folder / STAMP).write_text(stamp(folder))
-    with (folder / "walker.py").open("a") as source:
-        source.write("# another\n")
-    assert chosen() == CHANGED
 
 
-def test_a_module_more_makes_another_kernel(folder: Path) -> None:
-    (folder / STAMP).write_text(stamp(folder))
+def changed(folder: Path) -> None:
+    stamped(folder)
+    (folder / "walker.py").write_text("RUNS = 1\n# another\n")
+
+
+def grown(folder: Path) -> None:
+    stamped(folder)
     (folder / "more.py").touch()
-    assert chosen() == CHANGED
 
 
-@pytest.mark.parametrize("value", ["1", "yes"])
-def test_the_switch_forces_plain_python(
-    folder: Path, value: str, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(
+    ("change", "reason"), [(None, NOT_COMPILED), (changed, CHANGED), (grown, CHANGED)]
+)
+def test_an_extension_of_other_sources_or_of_none_does_not_run(
+    folder: Path, change: Callable[[Path], None] | None, reason: str
 ) -> None:
-    (folder / STAMP).write_text(stamp(folder))
-    monkeypatch.setenv(SWITCH, value)
-    assert chosen() == f"{SWITCH} is set"
+    if change is not None:
+        change(folder)
+    assert chosen() == reason
 
 
-@pytest.mark.parametrize("value", ["", "0"])
-def test_an_extension_that_cannot_be_loaded_is_left(
-    folder: Path, value: str, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(
+    ("value", "reason"),
+    [(value, f"{SWITCH} is set") for value in ("1", "yes")]
+    + [(value, "cannot be loaded: ") for value in ("", "0")],
+)
+def test_the_switch_and_a_broken_extension_force_plain_python(
+    folder: Path, value: str, reason: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    (folder / STAMP).write_text(stamp(folder))
+    stamped(folder)
     monkeypatch.setenv(SWITCH, value)
-    assert chosen().startswith("cannot be loaded: ")
+    assert chosen().startswith(reason)
 
 
 def test_the_sources_run_from_a_zip(

@@ -6,7 +6,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import ExitStack
-from dataclasses import replace
 from typing import Any, TypeAlias
 
 import pytest
@@ -35,31 +34,19 @@ from kafkascope.proxy.rules.matching import refusal
 from kafkascope.proxy.rules.verdicts import BROKER, CLIENT
 from tests.analyzer.filter.decoded.orders import capture_of_orders, payloads
 from tests.kit.captures import session_of
-from tests.kit.samples import ROOT
+from tests.kit.samples import ALL_CAPTURES, ROOT, TLS
 
-CAPTURES = [
-    *(ROOT / "captures" / "samples" / name for name in ("rebalance.pcap", "transactions.pcap")),
-    *(ROOT / "captures" / "samples" / name for name in ("cluster.pcap.gz", "sasl.pcap")),
-    *(ROOT / "captures" / "samples" / name for name in ("java-codecs.pcap", "java-old.pcap")),
-    *(
-        ROOT / "tests" / "analyzer" / "captures" / name
-        for name in ("odd-requests.pcap", "wrong-answers.pcap", "stopped-broker.pcap")
-    ),
-    *(
-        ROOT / "tests" / "analyzer" / "captures" / name
-        for name in ("midstream.pcap.gz", "throttled.pcap.gz", "lost-answers.pcap")
-    ),
-    ROOT / "captures" / "samples" / "zookeeper.pcap",
+NAMES = """
+    rebalance transactions cluster sasl java-codecs java-old zookeeper odd-requests wrong-answers
+    stopped-broker midstream throttled lost-answers zookeeper-failover nagle share-group
+    proxy-protocol-v2-taken
+"""
+BY_NAME = {path.name.partition(".")[0]: path for path in reversed(ALL_CAPTURES)}
+EVERY = [
+    *(BY_NAME[name] for name in NAMES.split()),
     ROOT / "captures" / "logs" / "demo.log.zst",
-    *(
-        ROOT / "tests" / "analyzer" / "captures" / name
-        for name in ("zookeeper-failover.pcap.gz", "nagle.pcap.gz")
-    ),
-    ROOT / "tests" / "analyzer" / "captures" / "share-group.pcap.gz",
     ROOT / "tests" / "captures" / "streams" / "proxied.pcap.gz",
-    ROOT / "tests" / "analyzer" / "captures" / "proxy-protocol-v2-taken.pcap",
 ]
-TLS = ROOT / "tests" / "analyzer" / "captures" / "tls"
 ENCRYPTED = ("tls13-mutual", "tls12-tickets")
 SCHEMAS = payloads()
 KNOWN = Known(
@@ -81,7 +68,7 @@ def samples(tmp_path_factory: pytest.TempPathFactory) -> Iterator[list[Sample]]:
     with ExitStack() as stack:
         found: list[Sample] = []
         orders = capture_of_orders(tmp_path_factory.mktemp("orders") / "orders.pcapng")
-        opened = [open_capture([path], spool=Spool()) for path in (*CAPTURES, orders)]
+        opened = [open_capture([path], spool=Spool()) for path in (*EVERY, orders)]
         for name in ENCRYPTED:
             log = TLS / f"{name}.keys"
             capture = open_capture([TLS / f"{name}.pcap.gz"], spool=Spool(), keylog=[log])
@@ -99,13 +86,12 @@ def named(capture: OpenInput) -> OpenInput:
 
     def batches() -> Iterator[list[Exchange]]:
         for items in read():
-            yield [
-                replace(
-                    each,
-                    tls=each.tls and each.tls._replace(server_name="one.example", protocol="kafka"),
+            found = list(map(exchange_of, items))
+            for each in found:
+                each.tls = each.tls and each.tls._replace(
+                    server_name="one.example", protocol="kafka"
                 )
-                for each in map(exchange_of, items)
-            ]
+            yield found
 
     setattr(capture, "batches", batches)  # noqa: B010 - mypy refuses the plain form
     return capture

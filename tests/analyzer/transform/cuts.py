@@ -15,23 +15,12 @@ from kafkascope.captures.inputs.spool import Spool
 def told(row: Row) -> tuple[object, ...]:
     """What has to stay, apart from numbers of connections and packets."""
     return (
-        row.time_ns,
-        row.state,
-        row.api_key,
-        row.api_version,
-        row.correlation_id,
-        row.client_id,
+        *(row.time_ns, row.state, row.api_key, row.api_version, row.correlation_id, row.client_id),
         row.software,
         # Of bytes that are not Kafka's it is the size of a packet.
         row.request_bytes if row.state != "opaque" else None,
-        row.response_bytes,
-        row.latency_ns,
-        row.topics,
-        row.groups,
-        row.errors,
-        row.records,
-        str(row.client_address),
-        str(row.broker_address),
+        *(row.response_bytes, row.latency_ns, row.topics, row.groups, row.errors, row.records),
+        *(str(row.client_address), str(row.broker_address)),
     )
 
 

@@ -82,30 +82,24 @@ def test_defaults_are_fresh_each_time() -> None:
 
 
 @pytest.mark.parametrize(
-    ("body", "path"),
-    [
-        ([], ""),
-        ({"grop_id": "g"}, "grop_id"),
-        ({"members": {}}, "members"),
-        ({"members": [{}, {"member": "x"}]}, "members[1].member"),
-        ({"members": [{}, {"member_id": 5}]}, "members[1].member_id"),
-        ({"members": [{"member_id": None}]}, "members[0].member_id"),
-        ({"group_id": ["g"]}, "group_id"),
-        ({"_tagged_fields": {}}, "_tagged_fields"),
-        ({"_tagged_fields": [{"tag": True, "data": ""}]}, "_tagged_fields"),
-        ({"_tagged_fields": [{"tag": 5, "data": "?"}]}, "_tagged_fields"),
-        ({"_tagged_fields": [5]}, "_tagged_fields"),
-    ],
-)
-def test_what_does_not_fit_is_named_by_its_path(body: Any, path: str) -> None:
-    with pytest.raises(Malformed) as caught:
-        jsonform.body_from_json(registry.layout_of("LeaveGroupRequest", 4), body)
-    assert caught.value.path == path
-
-
-@pytest.mark.parametrize(
     ("name", "version", "body", "path"),
     [
+        *(
+            ("LeaveGroupRequest", 4, body, path)
+            for body, path in (
+                ([], ""),
+                ({"grop_id": "g"}, "grop_id"),
+                ({"members": {}}, "members"),
+                ({"members": [{}, {"member": "x"}]}, "members[1].member"),
+                ({"members": [{}, {"member_id": 5}]}, "members[1].member_id"),
+                ({"members": [{"member_id": None}]}, "members[0].member_id"),
+                ({"group_id": ["g"]}, "group_id"),
+                ({"_tagged_fields": {}}, "_tagged_fields"),
+                ({"_tagged_fields": [{"tag": True, "data": ""}]}, "_tagged_fields"),
+                ({"_tagged_fields": [{"tag": 5, "data": "?"}]}, "_tagged_fields"),
+                ({"_tagged_fields": [5]}, "_tagged_fields"),
+            )
+        ),
         ("MetadataRequest", 10, {"topics": [{"topic_id": "short"}]}, "topics[0].topic_id"),
         ("MetadataRequest", 10, {"topics": [{"topic_id": 5}]}, "topics[0].topic_id"),
         ("MetadataRequest", 4, {"allow_auto_topic_creation": 1}, "allow_auto_topic_creation"),
@@ -113,23 +107,22 @@ def test_what_does_not_fit_is_named_by_its_path(body: Any, path: str) -> None:
         ("StopReplicaResponse", 0, {"error_code": 1.0}, "error_code"),
         ("SaslAuthenticateRequest", 0, {"auth_bytes": "not base64!"}, "auth_bytes"),
         ("HeartbeatRequest", 3, {"_tagged_fields": [{"tag": 1, "data": ""}]}, "_tagged_fields"),
-        (
-            "AlterClientQuotasRequest",
-            0,
-            {"entries": [{"ops": [{"value": "many"}]}]},
-            "entries[0].ops[0].value",
+        *(
+            ("AlterClientQuotasRequest", 0, {"entries": [{"ops": [{"value": value}]}]},
+             "entries[0].ops[0].value")
+            for value in ("many", True)
         ),
-        ("AlterClientQuotasRequest", 0, {"entries": [{"ops": [{"value": True}]}]}, "entries[0]"),
         ("StopReplicaRequest", 0, {"ungrouped_partitions": [[]]}, "ungrouped_partitions[0]"),
-        ("FetchRequest", 7, {"forgotten_topics_data": [{"partitions": [1, "2"]}]}, "[1]"),
+        ("FetchRequest", 7, {"forgotten_topics_data": [{"partitions": [1, "2"]}]},
+         "forgotten_topics_data[0].partitions[1]"),
     ],
-)
-def test_each_type_refuses_what_is_none_of_its_values(
+)  # fmt: skip
+def test_what_does_not_fit_is_named_by_its_path(
     name: str, version: int, body: Any, path: str
 ) -> None:
     with pytest.raises(Malformed) as caught:
         jsonform.body_from_json(registry.layout_of(name, version), body)
-    assert path in caught.value.path
+    assert caught.value.path == path
 
 
 def test_what_has_no_json_form_is_our_mistake() -> None:

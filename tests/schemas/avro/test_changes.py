@@ -32,6 +32,8 @@ def changes(old: Any, new: Any) -> list[str]:
     return breaking_changes(orjson.dumps(old).decode(), orjson.dumps(new).decode())
 
 
+LONGS, INTS = ({"type": "array", "items": kind} for kind in ("long", "int"))
+NEXT = field("next", ["null", "R"])
 FIXED = {"type": "fixed", "name": "F", "size": 4}
 FINE: list[tuple[Any, Any]] = [
     ("int", "long"),
@@ -56,10 +58,7 @@ FINE: list[tuple[Any, Any]] = [
     # Nothing here defines it.
     (record(field("a", "x.Y")), record(field("a", "x.Y"))),
     # Itself, without end.
-    (
-        record(field("next", ["null", "R"])),
-        record(field("next", ["null", "R"]), field("more", "int", default=0)),
-    ),
+    (record(NEXT), record(NEXT, field("more", "int", default=0))),
 ]
 BROKEN: list[tuple[Any, Any, list[str]]] = [
     ("long", "int", ["the value: long cannot be read as int"]),
@@ -68,8 +67,8 @@ BROKEN: list[tuple[Any, Any, list[str]]] = [
     (["null", "int"], "int", ["the value: null cannot be read as int"]),
     (record(), record(field("a", "int")), ["a: the new field has no default"]),
     (
-        record(field("a", {"type": "array", "items": "long"})),
-        record(field("a", {"type": "array", "items": "int"})),
+        record(field("a", LONGS)),
+        record(field("a", LONGS | {"items": "int"})),
         ["a[]: long cannot be read as int"],
     ),
     (
@@ -82,11 +81,7 @@ BROKEN: list[tuple[Any, Any, list[str]]] = [
     (FIXED, FIXED | {"size": 5}, ["the value: F has 5 bytes, not 4"]),
     (decimal(2), decimal(3), ["the value: decimal(9, 2) cannot be read as decimal(9, 3)"]),
     (record(field("a", "x.Y")), record(field("a", "x.Z")), ["a: x.Y cannot be read as x.Z"]),
-    (
-        record(field("next", ["null", "R"])),
-        record(field("next", ["null", "R"]), field("more", "int")),
-        ["more: the new field has no default"],
-    ),
+    (record(NEXT), record(NEXT, field("more", "int")), ["more: the new field has no default"]),
 ]
 
 

@@ -194,6 +194,48 @@ versions, suites = st.sampled_from(["", "TLS 1.2"]), st.sampled_from(["", "TLS_A
 amounts = st.none() | st.sampled_from([0, 1, 96, 1000, 2**40])
 
 
+AMOUNTS = """
+    request_bytes response_bytes request_transfer_ns serving_ns response_transfer_ns rtt_ns records
+    zero_window_ns broker_request_queue_ns broker_local_ns broker_remote_ns broker_send_ns
+    broker_response_queue_ns
+"""
+ZNODES = st.builds(
+    ZooKeeperFacts,
+    st.none() | st.sampled_from([-1, 7]),
+    st.none() | texts,
+    texts,
+    st.none() | st.sampled_from([-1, 32]),
+)
+OF_BOTH: Final = {
+    "state": st.sampled_from(STATES),
+    "correlation_id": st.none() | st.sampled_from([-1, 0, 4711]),
+    "client_id": st.none() | texts,
+    "software": texts,
+    "user": texts,
+    "tls": st.none() | st.builds(TlsSummary, versions, suites, st.booleans(), texts),
+    "zookeeper": st.none() | ZNODES,
+}
+OF_ROW: Final = {
+    **dict.fromkeys(AMOUNTS.split(), amounts),
+    **dict.fromkeys(("topics", "groups", "members", "transactional_ids", "implied_topics"), names),
+    **dict.fromkeys(("partitions", "generations", "producer_ids", "producer_epochs"), numbers),
+    "time_ns": st.sampled_from([0, 1_795_176_187_114_000_000, 10**18]),
+    "latency_ns": st.none() | st.sampled_from([0, 3_000_000, 2_000_000_000]),
+    "retransmissions": st.none() | st.sampled_from([0, 1, 3]),
+    "stalled_by": st.none() | st.sampled_from(["client", "broker", "network"]),
+    "capture_point": st.none() | st.sampled_from(["client", "broker", "between"]),
+    "wait_ns": st.sampled_from([0, 1_000_000]),
+    "throttle_ms": st.sampled_from([0, 1, 500]),
+    "topic_ids": st.sampled_from([(), (Uuid(range(16)),), (Uuid(bytes(16)),)]),
+    "acks": st.none() | st.sampled_from([-1, 0, 1]),
+    "codecs": st.sampled_from([(), ("none",), ("gzip", "none")]),
+    "batches": st.none() | st.sampled_from([0, 1, 3]),
+    "source": st.sampled_from(SOURCES),
+    "listener": texts,
+    "forwarded": st.booleans(),
+}
+
+
 @st.composite
 def made(draw: st.DrawFn) -> list[tuple[Exchange, Row]]:
     """Exchanges without bytes, and rows with all kinds of values."""
@@ -206,94 +248,23 @@ def made(draw: st.DrawFn) -> list[tuple[Exchange, Row]]:
         broker = connection.b if client is connection.a else connection.a
         key = draw(st.none() | st.sampled_from([0, 1, 11, 18, 999]))
         version = None if key is None else draw(st.sampled_from([0, 1, 4, 17]))
-        state = draw(st.sampled_from(STATES))
-        codes = draw(st.lists(st.sampled_from([-1, 3, 6, 27]), max_size=2))
-        latency = draw(st.none() | st.sampled_from([0, 3_000_000, 2_000_000_000]))
+        both = draw(st.fixed_dictionaries(OF_BOTH)) | {"number": number, "id": "00" * 8}
+        both |= {"api_key": key, "api": "" if key is None else f"Api {key}", "api_version": version}
         exchange = Exchange(
-            number=number,
-            id="00" * 8,
-            state=state,  # type: ignore[arg-type]
-            connection=connection,
-            client=client,
-            broker=broker,
-            api_key=key,
-            api="" if key is None else f"Api {key}",
-            api_version=version,
-            correlation_id=draw(st.none() | st.sampled_from([-1, 0, 4711])),
-            client_id=draw(st.none() | texts),
-            request=None,
-            response=None,
-            software=draw(texts),
-            user=draw(texts),
-            tls=draw(st.none() | st.builds(TlsSummary, versions, suites, st.booleans(), texts)),
-            zookeeper=draw(
-                st.none()
-                | st.builds(
-                    ZooKeeperFacts,
-                    st.none() | st.sampled_from([-1, 7]),
-                    st.none() | texts,
-                    texts,
-                    st.none() | st.sampled_from([-1, 32]),
-                )
-            ),
+            **both, connection=connection, client=client, broker=broker, request=None, response=None
         )
+        codes = draw(st.lists(st.sampled_from([-1, 3, 6, 27]), max_size=2))
         row = row_with(
-            number=number,
-            id=exchange.id,
-            time_ns=draw(st.sampled_from([0, 1_795_176_187_114_000_000, 10**18])),
+            **both,
+            **draw(st.fixed_dictionaries(OF_ROW)),
             connection=connection.number,
             client_address=str(client),
             broker_address=str(broker),
-            client_id=exchange.client_id,
-            software=exchange.software,
-            user=exchange.user,
-            api_key=key,
-            api=exchange.api,
-            api_version=version,
             flexible=is_flexible(key, version),
-            correlation_id=exchange.correlation_id,
-            request_bytes=draw(amounts),
-            response_bytes=draw(amounts),
-            latency_ns=latency,
-            request_transfer_ns=draw(amounts),
-            serving_ns=draw(amounts),
-            response_transfer_ns=draw(amounts),
-            rtt_ns=draw(amounts),
-            retransmissions=draw(st.none() | st.sampled_from([0, 1, 3])),
-            zero_window_ns=draw(amounts),
-            stalled_by=draw(st.none() | st.sampled_from(["client", "broker", "network"])),
-            capture_point=draw(st.none() | st.sampled_from(["client", "broker", "between"])),
-            wait_ns=draw(st.sampled_from([0, 1_000_000])),
-            throttle_ms=draw(st.sampled_from([0, 1, 500])),
-            state=exchange.state,
             errors=tuple(
                 RowError(code, error_name(code), top=at == 0) for at, code in enumerate(codes)
             ),
             expected=bool(codes) and draw(st.booleans()),
-            topics=draw(names),
-            topic_ids=draw(st.sampled_from([(), (Uuid(range(16)),), (Uuid(bytes(16)),)])),
-            partitions=draw(numbers),
-            groups=draw(names),
-            members=draw(names),
-            generations=draw(numbers),
-            producer_ids=draw(numbers),
-            producer_epochs=draw(numbers),
-            transactional_ids=draw(names),
-            acks=draw(st.none() | st.sampled_from([-1, 0, 1])),
-            codecs=draw(st.sampled_from([(), ("none",), ("gzip", "none")])),
-            records=draw(amounts),
-            batches=draw(st.none() | st.sampled_from([0, 1, 3])),
-            implied_topics=draw(names),
-            tls=exchange.tls,
-            zookeeper=exchange.zookeeper,
-            source=draw(st.sampled_from(SOURCES)),
-            listener=draw(texts),
-            forwarded=draw(st.booleans()),
-            broker_request_queue_ns=draw(amounts),
-            broker_local_ns=draw(amounts),
-            broker_remote_ns=draw(amounts),
-            broker_response_queue_ns=draw(amounts),
-            broker_send_ns=draw(amounts),
         )
         found.append((exchange, row))
     return found
