@@ -135,18 +135,14 @@ class Server:
     async def listen(self, host: str, port: int) -> tuple[str, int]:
         """Open a listener; port 0 takes any. Returns its address; `OSError` when that is not
         possible."""
-        asyncio.get_running_loop().set_exception_handler(self._failed)
-        if self._tls is None:
-            server = await asyncio.start_server(
-                self._connected, host, port, limit=BUFFER, backlog=BACKLOG
-            )
-        else:
-            loop = asyncio.get_running_loop()
-            server = await loop.create_server(
-                lambda: _Paused(asyncio.StreamReader(BUFFER), self._connected),
-                *(host, port),
-                backlog=BACKLOG,
-            )
+        loop = asyncio.get_running_loop()
+        loop.set_exception_handler(self._failed)
+        protocol = asyncio.StreamReaderProtocol if self._tls is None else _Paused
+        server = await loop.create_server(
+            lambda: protocol(asyncio.StreamReader(BUFFER), self._connected),
+            *(host, port),
+            backlog=BACKLOG,
+        )
         self._servers.append(server)
         if not server.sockets:
             # asyncio takes any failure to make a socket for a kind that the system lacks.

@@ -6,7 +6,6 @@ import asyncio
 import json
 import os
 import signal
-import socket
 import sys
 import threading
 from collections.abc import AsyncIterator
@@ -24,7 +23,6 @@ from kafkascope.proxy.cli import OPEN_HOOK, proxy
 from kafkascope.proxy.control.attach import Attached, NoProxy, RequestRefused, find
 from kafkascope.proxy.control.control import Control
 from kafkascope.proxy.engine.directory import parse_address
-from kafkascope.proxy.engine.server import KafkaProxy
 from kafkascope.proxy.recording.recorder import Recorder
 from tests.kit import proxy as kit
 from tests.kit.proxy import beat, pulse, until
@@ -196,20 +194,6 @@ async def test_after_a_flush_the_file_holds_what_passed(path: Path, tmp_path: Pa
         await client.ask(*map(beat, range(5)))
         assert (await ask(path, "flush"))["files"] == [str(file)]
         assert await asyncio.to_thread(numbers, file) == list(range(5))
-
-
-async def test_a_socket_that_is_in_use_is_not_taken(path: Path) -> None:
-    async with controlled(path):
-        with pytest.raises(OSError, match="another process listens"):
-            await Control(KafkaProxy("127.0.0.1:1")).listen(path)
-        assert (await ask(path, "status"))["mode"] == "reverse"
-
-
-async def test_a_socket_that_was_left_behind_is_replaced(path: Path) -> None:
-    with socket.socket(socket.AF_UNIX) as left:
-        left.bind(str(path))
-    async with controlled(path):
-        assert (await ask(path, "status"))["mode"] == "reverse"
 
 
 async def test_proxies_are_found_by_pid_path_or_because_there_is_one(

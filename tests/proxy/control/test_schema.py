@@ -304,15 +304,13 @@ def test_the_reader_of_the_recording_is_one_and_ends_with_the_proxy(
         time.sleep(0.02)
 
 
+@pytest.mark.parametrize("given", ["stdin", "stdout"])
 @pytest.mark.parametrize("command", [("serve", SAMPLE), ("proxy", "--upstream", "x:1", "--quiet")])
-def test_stdin_that_is_no_pipe_is_refused(command: tuple[str, ...]) -> None:
-    listen = ("--listen", "127.0.0.1:0", "--control", "-")
-    done = subprocess.run(
-        [sys.executable, "-m", "kafkascope", *command, *listen],
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        timeout=PATIENCE_S,
-    )
+def test_a_file_is_no_control_channel(command: tuple[str, ...], given: str, tmp_path: Path) -> None:
+    words = [*command, "--listen", "127.0.0.1:0", "--control", "-"]
+    with (tmp_path / "file").open("w+") as file:
+        streams = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.PIPE) | {given: file}
+        done = subprocess.Popen([sys.executable, "-m", "kafkascope", *words], text=True, **streams)
+        _, said = done.communicate(timeout=PATIENCE_S)
     assert done.returncode == 2
-    assert "--control - needs pipes as stdin and stdout" in done.stderr
+    assert "--control - needs pipes as stdin and stdout" in said

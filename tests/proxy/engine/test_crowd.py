@@ -108,6 +108,9 @@ def test_reads_are_small_while_all_slabs_are_in_use() -> None:
     leases.pop(0)
     leases.pop(0)
     assert not arena.scarce
+    leases.clear()
+    del lease
+    assert arena.keep(arena.view) is not None
 
 
 async def test_consumers_that_take_nothing_cost_little_each() -> None:
