@@ -76,8 +76,7 @@ def forgotten(
 def asking(*nodes: tuple[int, str, int], times: int = 1) -> Wire:
     wire = Wire()
     for number in range(1, times + 1):
-        wire.client(request("Metadata", 12, number, topics=[{"topic_id": bytes(16), "name": "t"}]))
-        wire.broker(response("Metadata", 12, number, **metadata(*nodes)))
+        wire.exchange("Metadata", 12, number, metadata(*nodes), topics=[{"name": "t"}])
     return wire
 
 
@@ -243,20 +242,17 @@ def told_and_silent(wait_ns: int) -> bool:
 
 def looks(count: int, every_ns: int) -> bool:
     """A client that is told a name, and asks again."""
-    wire = Wire()
+    wire, answer = Wire(), metadata((1, "kafka-1", 9192))
     for number in range(count):
-        asked = [{"topic_id": bytes(16), "name": "t"}]
-        at(wire, every_ns * number).client(request("Metadata", 12, number, topics=asked))
-        wire.broker(response("Metadata", 12, number, **metadata((1, "kafka-1", 9192))))
+        at(wire, every_ns * number).exchange("Metadata", 12, number, answer, topics=[{"name": "t"}])
     return "address-unresolved" in found([wire], "address-unresolved")
 
 
-def starts(count: int, topics: list[str] | None = None, every_ns: int = 200 * SECOND) -> bool:
+def starts(count: int, topics: Sequence[str] = (), every_ns: int = 200 * SECOND) -> bool:
     """Starts of a client that is told a name, each on a connection of its own."""
-    wires = []
+    wires, asked = [], [{"name": name} for name in topics]
     for number in range(count):
         wire = Wire(number=number, start_ns=START + every_ns * number)
-        asked = [{"topic_id": bytes(16), "name": name} for name in topics or ()]
         wire.exchange("Metadata", 12, number, metadata((1, "kafka-1", 9192)), topics=asked)
         wires.append(wire.close("client"))
     return "address-unresolved" in found(wires, "address-unresolved")
@@ -268,14 +264,12 @@ def needs(count: int, every_ns: int) -> bool:
     asker, others = Wire(), [Wire(number=number, port=50_000 + number) for number in (1, 2)]
     for other, (_, host, port) in zip(others, nodes, strict=False):
         other.connection.b = other.connection.b._replace(host=host, port=port)
-        at(other, 0).client(request("OffsetCommit", 8, 1, group_id="g"))
-        other.broker(response("OffsetCommit", 8, 1))
+        at(other, 0).exchange("OffsetCommit", 8, 1, group_id="g")
+    answer = metadata(*nodes, leader=3)
     for number in range(count):
-        asked = [{"topic_id": bytes(16), "name": "t"}]
-        at(asker, every_ns * number).client(request("Metadata", 12, number, topics=asked))
-        asker.broker(response("Metadata", 12, number, **metadata(*nodes, leader=3)))
-    wires = [*others, asker]
-    return "address-unresolved" in found(wires, "address-unresolved")
+        at(asker, every_ns * number)
+        asker.exchange("Metadata", 12, number, answer, topics=[{"name": "t"}])
+    return "address-unresolved" in found([*others, asker], "address-unresolved")
 
 
 REST = 6 * SECOND

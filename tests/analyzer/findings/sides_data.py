@@ -18,6 +18,17 @@ def produced(wire: Wire, number: int, error: int) -> None:
     wire.write(number, error_code=error, base_offset=7)
 
 
+def producing(*sent: tuple[int, int | None]) -> Wire:
+    """Batches of two records: (sequence, error) of each; None: it is not answered."""
+    wire = Wire()
+    for place, (sequence, error) in enumerate(sent, 1):
+        data = batch([(None, b"v")] * 2, producer=(7, 0, sequence))
+        wire.write(place, data, error_code=error or 0, base_offset=-1 if error else 2 * place)
+        if error is None:
+            wire.events.pop()
+    return wire
+
+
 def cut_off(number: int, receiver: str, size: int, how: str = "rst", arrived: int = 1000) -> Wire:
     """A connection that the receiver of a large message closes when so much of it has arrived."""
     wire = Wire(number=number, start_ns=START + 10 * number * SECOND)

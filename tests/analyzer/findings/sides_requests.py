@@ -46,9 +46,8 @@ BUSY = 51
 
 def asking(*answers: dict[str, Any], step: float = 0.1) -> Wire:
     wire = Wire()
-    asked = [{"topic_id": bytes(16), "name": "orders"}]
     for number, answer in enumerate(answers, 1):
-        wire.exchange("Metadata", 12, number, answer, topics=asked)
+        wire.exchange("Metadata", 12, number, answer, topics=[{"name": "orders"}])
         wire.time_ns += int(step * SECOND)
     return wire
 
@@ -191,8 +190,8 @@ def storm(count: int, span_ns: int) -> bool:
     """Heartbeats that are told to rejoin."""
     wire = Wire()
     for number in range(count):
-        at(wire, span_ns * number // (count - 1)).client(heartbeat(number + 1))
-        wire.broker(beat(number + 1, 27))
+        at(wire, span_ns * number // (count - 1))
+        wire.client(heartbeat(number + 1)).broker(beat(number + 1, 27))
     return "error-storm" in found([wire], "error-storm")
 
 
@@ -263,23 +262,20 @@ def spreading(span_ns: int) -> bool:
     """Another client finds the topic; the last request that does not comes so much later."""
     wire, other = wire_of(0), wire_of(1)
     born_ns = 2 * SECOND
-    asked = [{"topic_id": bytes(16), "name": "orders"}]
+    asked = [{"name": "orders"}]
     times = [*(SECOND + 10 * MS * number for number in range(5)), born_ns + span_ns]
     for number, time_ns in enumerate(times):
-        at(wire, time_ns).client(request("Metadata", 12, number, "reader", topics=asked))
-        wire.broker(response("Metadata", 12, number, **unknown()))
-    at(other, born_ns).client(request("Metadata", 12, 1, topics=asked))
-    other.broker(response("Metadata", 12, 1, **metadata(NODE)))
+        at(wire, time_ns)
+        wire.exchange("Metadata", 12, number, unknown(), client="reader", topics=asked)
+    at(other, born_ns).exchange("Metadata", 12, 1, metadata(NODE), topics=asked)
     return severity([wire, other], "unknown-topic") == "warning"
 
 
 def lookups(count: int, span_ns: int, connections: int = 1) -> bool:
     wires = [wire_of(number) for number in range(connections)]
     for number in range(count):
-        begin = span_ns * number // (count - 1)
-        wire = wires[number % connections]
-        at(wire, begin).client(request("Metadata", 8, number, "app"))
-        wire.broker(response("Metadata", 8, number))
+        at(wires[number % connections], span_ns * number // (count - 1))
+        wires[number % connections].exchange("Metadata", 8, number)
     return "lookup-storm" in found(wires, "lookup-storm")
 
 

@@ -14,7 +14,7 @@ from kafkascope.analyzer.findings.causes import EXPLANATIONS, Explanation, folde
 from kafkascope.analyzer.findings.limits import LIMITS
 from kafkascope.analyzer.findings.model import RANK, key_of, order
 from tests.analyzer.findings.judging import capture_of, found, judged, states
-from tests.kit.samples import SAMPLES
+from tests.kit.samples import CAPTURES, SAMPLES
 from tests.kit.wire import CLIENT, SECOND, Wire
 
 
@@ -251,8 +251,7 @@ def test_thousands_of_findings_about_one_client_are_linked_in_linear_work(
 
 
 def of(rule: str, name: str) -> list[Finding]:
-    folder = SAMPLES if name == "sasl" else None
-    path = capture_of(name) if folder is None else capture_of(name, folder)
+    path = capture_of(name, SAMPLES if name == "sasl" else CAPTURES)
     return [finding for finding in judged(path)[0] if finding.name == rule]
 
 
@@ -284,13 +283,8 @@ def test_who_took_over_is_told_apart_from_others_of_its_name(hosts: int, named: 
         wire = Wire(number=number, start_ns=number * 10_000_000_000)
         if number == 2 and hosts == 2:
             wire.connection.a = CLIENT._replace(host="10.0.0.9")
-        joined = {
-            "group_id": "g",
-            "member_id": "",
-            "group_instance_id": "pod-1",
-            "protocol_type": "consumer",
-        }
-        member = {"error_code": 0, "member_id": f"member-{number}", "generation_id": 1}
+        joined = {"group_id": "g", "group_instance_id": "pod-1", "protocol_type": "consumer"}
+        member = {"member_id": f"member-{number}", "generation_id": 1}
         wire.exchange("JoinGroup", 5, 1, member, **joined)
         wires.append(wire)
     first = wires[0]

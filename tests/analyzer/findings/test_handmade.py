@@ -14,6 +14,7 @@ from kafkascope.analyzer.statistics.exchange_batch import ExchangeBatch
 from tests.analyzer.findings.judging import found, sized, states
 from tests.analyzer.findings.sides import commit
 from tests.analyzer.findings.sides_connections import asking
+from tests.analyzer.findings.sides_data import producing
 from tests.analyzer.findings.sides_ends import add_partitions
 from tests.analyzer.findings.sides_groups import owning
 from tests.kit.batches import batch
@@ -60,10 +61,6 @@ def test_a_loopback_address_for_a_client_elsewhere() -> None:
     finding = found([asking((1, "127.0.0.1", 9092))])["address-loopback"]
     assert states(finding.text, "Broker 1", "loopback", "127.0.0.1:9092", "app at 10.0.0.4")
     assert finding.severity == "error"
-
-
-def test_no_address_at_all() -> None:
-    assert "address-unspecified" in found([asking((1, "0.0.0.0", 9092))])
 
 
 @pytest.mark.parametrize(
@@ -130,11 +127,6 @@ def test_good_addresses_are_no_finding() -> None:
 # --- connections and bytes ----------------------------------------------------------------------
 
 
-def test_bytes_that_are_no_kafka() -> None:
-    wire = Wire().client(b"\0\0\0\0 hello")
-    assert "not-kafka" in found([wire.close("broker"), asking((1, "10.0.1.2", 9092))])
-
-
 def test_tls_that_is_answered_is_only_opaque() -> None:
     hello = b"\x16\x03\x01\x00\x05hello"
     wire = Wire(number=1).client(hello).broker(hello)
@@ -151,12 +143,6 @@ def test_tls_that_the_broker_ends_in_the_middle_failed() -> None:
     finding = found([wire.close("broker")])["tls-failed"]
     parts = ("1 TLS handshake", "10.0.0.4", "10.0.1.2:9092", "failed", "the broker closed")
     assert states(finding.text, *parts)
-
-
-def test_a_body_that_does_not_fit() -> None:
-    whole = request("Heartbeat", 3, 1, group_id="g", member_id="m")
-    names = found([Wire().client(framed(whole[4:-3])).broker(response("Heartbeat", 3, 1))])
-    assert "undecodable" in names
 
 
 def test_surplus_is_a_note() -> None:
@@ -197,11 +183,9 @@ def test_a_network_that_is_far_away() -> None:
 def test_odd_names_stay_inside_their_filters(name: str) -> None:
     wire = Wire()
     for number in range(1, 61):
-        asked = [{"topic_id": bytes(16), "name": name[:200]}]
-        wire.client(request("Metadata", 12, number, name, topics=asked))
-        answer = metadata((1, "127.0.0.1", 9092))
+        answer, asked = metadata((1, "127.0.0.1", 9092)), [{"name": name[:200]}]
         answer["topics"][0] |= {"error_code": 3, "name": name[:200]}
-        wire.broker(response("Metadata", 12, number, **answer))
+        wire.exchange("Metadata", 12, number, answer, client=name, topics=asked)
     names = found([wire])
     assert {"lookup-storm", "unknown-topic"} <= names.keys()
     assert all(len(finding.text) <= 1_000 for finding in names.values())
@@ -354,34 +338,14 @@ def test_a_consumer_that_falls_silent_in_its_group() -> None:
 # --- producers ----------------------------------------------------------------------------------
 
 
-def producing(sequences: list[int], seconds: float = 0, answers: int = 99) -> list[Wire]:
-    wire = Wire()
-    for place, sequence in enumerate(sequences, 1):
-        data = batch([(None, b"v")] * 2, producer=(7, 0, sequence))
-        topics = [{"name": "t", "partition_data": [{"index": 0, "records": data}]}]
-        wire.client(request("Produce", 7, place, acks=-1, topic_data=topics))
-        part = {"index": 0, "base_offset": 2 * place, "log_start_offset": 0}
-        answer = [{"name": "t", "partition_responses": [part]}]
-        if place <= answers:
-            wire.broker(response("Produce", 7, place, responses=answer))
-        wire.time_ns += int(seconds * SECOND)
-    return [wire]
-
-
 def test_sequences_that_are_missing() -> None:
-    finding = found(producing([0, 2, 6]))["sequence-gap"]
-    assert finding.text.startswith("2 sequence numbers of producer 7")
-
-
-def test_sequences_that_are_missing_where_a_broker_took_what_is_behind_them() -> None:
-    (wire,) = producing([0, 2, 6])
-    assert found([wire])["sequence-gap"].severity == "note"
-    (wire,) = producing([0, 2, 6], answers=2)
-    assert found([wire])["sequence-gap"].severity == "warning"
-
-
-def test_sequences_without_a_gap() -> None:
-    assert not any(name.startswith("sequence") for name in found(producing([0, 2, 4])))
+    """A broker that took what is behind them may have them."""
+    for last, severity in ((0, "note"), (None, "warning")):
+        finding = found([producing((0, 0), (2, 0), (6, last))])["sequence-gap"]
+        assert finding.text.startswith("2 sequence numbers of producer 7")
+        assert finding.severity == severity
+    names = found([producing((0, 0), (2, 0), (4, 0))])
+    assert not any(name.startswith("sequence") for name in names)
 
 
 def test_a_transaction_that_nobody_ends() -> None:

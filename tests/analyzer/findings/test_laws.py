@@ -6,7 +6,7 @@ from __future__ import annotations
 import json
 import re
 from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -19,6 +19,7 @@ from kafkascope.analyzer.findings.slow import Slowness
 from kafkascope.analyzer.findings.unanswered import Unanswered
 from kafkascope.analyzer.findings.view import Counts
 from kafkascope.analyzer.statistics.model import WrongState
+from kafkascope.dissectors.reference.codes import ERRORS
 from tests.analyzer.findings.judging import judged
 from tests.kit.counting import counted, parts, traffic
 from tests.kit.samples import CAPTURES
@@ -103,8 +104,6 @@ def test_every_rule_has_advice_and_a_title() -> None:
 
 
 def test_links_are_errors_that_can_be_looked_up() -> None:
-    from kafkascope.dissectors.reference.codes import ERRORS
-
     names = {error.name for error in ERRORS.values()}
     assert {rule.link for rule in RULES.values() if rule.link} <= names
 
@@ -114,8 +113,6 @@ def test_links_are_errors_that_can_be_looked_up() -> None:
 
 TRUTH = CAPTURES / "causes"
 BAD = ("error", "warning")
-MISSED: Final[frozenset[str]] = frozenset()
-"""Captures whose truth is not told yet."""
 
 
 def says(pattern: str, text: str) -> bool:
@@ -164,16 +161,7 @@ def failures(truth: dict[str, Any], every: list[Finding]) -> list[str]:
     return wrong
 
 
-def cases() -> list[Any]:
-    found = []
-    for path in sorted(TRUTH.glob("*.cause.json")):
-        name = path.name.removesuffix(".cause.json")
-        marks = [pytest.mark.xfail(reason="not told yet")] if name in MISSED else []
-        found.append(pytest.param(path, id=name, marks=marks))
-    return found
-
-
-@pytest.mark.parametrize("path", cases())
+@pytest.mark.parametrize("path", sorted(TRUTH.glob("*.cause.json")), ids=lambda path: path.name)
 def test_the_truth_is_told(path: Path) -> None:
     truth = json.loads(path.read_text())
     capture = next(TRUTH.glob(path.name.replace(".cause.json", ".pcap*")))

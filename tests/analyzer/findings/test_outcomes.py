@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-import json
+import re
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 import pytest
-from click.testing import CliRunner
 
-from kafkascope.analyzer.commands.clients import clients
 from kafkascope.analyzer.filter.language import compile_filter
 from kafkascope.captures.model import Closed
 from tests.analyzer.findings.judging import ends, judged, outcome_of
 from tests.kit.batches import batch
 from tests.kit.members import Members
+from tests.kit.run import objects
 from tests.kit.samples import CAPTURES
 from tests.kit.wire import Wire, framed, produce, request, response
 from tests.matrix import pairs
@@ -62,8 +62,6 @@ TRUTH = {
 
 @pytest.mark.parametrize("name", TRUTH)
 def test_what_became_of_clients(name: str) -> None:
-    import re
-
     path = CAUSES / f"{name}.pcap.gz"
     found = ends(path)
     for client, (word, reason) in TRUTH[name].items():
@@ -87,10 +85,8 @@ def test_nobody_healthy_is_stuck_or_kept_out() -> None:
         assert words <= {"worked", "gone", "open"}, path
 
 
-def told(*args: str) -> list[dict[str, object]]:
-    result = CliRunner().invoke(clients, [*args, "--json", "-q"], standalone_mode=False)
-    assert not result.exception, result.exception
-    return [json.loads(line) for line in result.output.splitlines() if line.startswith("{")]
+def told(*args: object) -> list[dict[str, Any]]:
+    return objects("clients", *args, "--json", "-q")
 
 
 def test_the_command_tells_outcomes() -> None:

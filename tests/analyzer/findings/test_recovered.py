@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from tests.analyzer.findings.judging import found, states
+from tests.analyzer.findings.sides_data import producing
 from tests.analyzer.findings.sides_ends import add_partitions, at_stable
 from tests.analyzer.findings.sides_requests import (
     BUSY,
@@ -24,15 +25,6 @@ from tests.kit.members import Members
 from tests.kit.wire import SECOND, START, Wire, metadata, request, response
 
 REFUSED = 45
-
-
-def producing(*sent: tuple[int, int]) -> Wire:
-    """Batches of two records: (sequence, error) of each."""
-    wire = Wire()
-    for place, (sequence, error) in enumerate(sent, 1):
-        data = batch([(None, b"v")] * 2, producer=(7, 0, sequence))
-        wire.write(place, data, error_code=error, base_offset=-1 if error else place)
-    return wire
 
 
 def test_batches_behind_a_refused_one_are_out_of_order_for_a_moment() -> None:

@@ -14,7 +14,7 @@ from cryptography.x509.oid import NameOID
 from tests.analyzer.findings.handshakes import failed, hello, wire
 from tests.analyzer.findings.judging import found, states
 from tests.captures.tls.writer import ALERT, HANDSHAKE, extension, message, record, vector
-from tests.kit.wire import MS, Wire, beat, heartbeat, told
+from tests.kit.wire import Wire, beat, heartbeat, told
 
 HOST = "broker-0.kafka.example"
 
@@ -103,14 +103,6 @@ def test_a_hello_that_is_ended_at_once(name: str, how: str) -> None:
     did = "reset" if how == "rst" else "closed"
     assert states(finding.text, "3 TLS handshakes", did, name or "names no server (SNI)")
     assert "--keylog" not in finding.advice
-
-
-def test_a_hello_that_is_ended_late_is_not_ended_at_once() -> None:
-    one = wire(hello())
-    one.time_ns += 5_000 * MS
-    one.connection.last_ns = one.time_ns
-    finding = failed(one.close("broker"))
-    assert states(finding.text, "without a response to the ClientHello", "names no server (SNI)")
 
 
 def test_a_hello_to_a_plaintext_listener() -> None:
