@@ -6,18 +6,17 @@ import re
 from collections.abc import Iterable
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 from kafkascope.analyzer.conversation.context import Context
 from kafkascope.analyzer.exchanges.offline import open_capture
 from kafkascope.analyzer.exchanges.rows import Row, row_of
 from kafkascope.analyzer.filter.language import compile_filter
 from kafkascope.analyzer.findings import Finding, Findings
-from kafkascope.analyzer.findings.limits import LIMITS, FindingLimits
 from kafkascope.analyzer.findings.outcomes import Outcome, outcomes
 from kafkascope.analyzer.model import Exchange
 from kafkascope.analyzer.topics import TopicNames
 from kafkascope.captures.model import Closed, Opened, StreamEvent
-from kafkascope.schemas.decoding import Payloads
 from tests.kit.counting import count_capture, counted
 from tests.kit.samples import CAPTURES
 from tests.kit.wire import Wire, told
@@ -30,39 +29,15 @@ def ends(path: Path) -> dict[str | None, Outcome]:
     return {who.client_id: end for who, end in outcomes(found, names).items()}
 
 
-def found(
-    wires: Iterable[Wire],
-    *rules: str,
-    payloads: Payloads | None = None,
-    limits: FindingLimits = LIMITS,
-) -> dict[str, Finding]:
+def found(wires: Iterable[Wire], *rules: str, **options: Any) -> dict[str, Finding]:
     """Rule -> finding, of these rules or of all; events in the order of time."""
-    return found_in(in_order(wires), *rules, payloads=payloads, limits=limits)
+    return {each.name: each for each in every(in_order(wires), *rules, **options)}
 
 
-def found_in(
-    events: Iterable[StreamEvent],
-    *rules: str,
-    payloads: Payloads | None = None,
-    limits: FindingLimits = LIMITS,
-) -> dict[str, Finding]:
-    """Rule -> finding, of these rules or of all; every evidence filter is tried."""
-    every = _every(list(events), *rules, payloads=payloads, limits=limits)
-    return {finding.name: finding for finding in every}
-
-
-def every(wires: Iterable[Wire], *rules: str) -> list[Finding]:
-    """All findings of these rules, causes before their consequences."""
-    return _every(in_order(wires), *rules)
-
-
-def _every(
-    events: list[StreamEvent],
-    *rules: str,
-    payloads: Payloads | None = None,
-    limits: FindingLimits = LIMITS,
-) -> list[Finding]:
-    findings = Findings(only=rules or None, payloads=payloads, limits=limits)
+def every(events: list[StreamEvent], *rules: str, **options: Any) -> list[Finding]:
+    """All findings of these rules, causes before their consequences; every evidence filter is
+    tried."""
+    findings = Findings(only=rules or None, **options)
     pairs, names = watched(findings, events)
     out = findings.reported(names)
     for finding in out:
@@ -73,11 +48,10 @@ def _every(
 
 
 def watched(
-    findings: Findings, events: Iterable[StreamEvent]
+    findings: Findings, events: list[StreamEvent]
 ) -> tuple[list[tuple[Row, Exchange]], TopicNames]:
     """Let findings count the connections and the exchanges of events."""
     context = Context()
-    events = list(events)
     for event in events:
         if isinstance(event, Opened | Closed):
             findings.saw(event)

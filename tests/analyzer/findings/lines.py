@@ -149,7 +149,7 @@ def rows_of(lines: Iterable[Line]) -> list[tuple[Row, Exchange]]:
 
 def found(lines: Iterable[Line], *rules: str) -> dict[str, Finding]:
     """Rule -> finding, of these rules."""
-    return judging.found_in(events_of(lines), *rules)
+    return {each.name: each for each in judging.every(events_of(lines), *rules)}
 
 
 def severity(lines: Iterable[Line], rule: str) -> str | None:

@@ -22,18 +22,32 @@ from tests.kit.wire import (
 )
 
 
+def opened(number: int = 0, at: Seconds = 0, broker: str = "") -> Wire:
+    """A connection whose handshake took a microsecond."""
+    wire = Wire(number=number, start_ns=START + int(at * SECOND))
+    wire.connection.handshake_ns = 1_000
+    if broker:
+        wire.connection.b = wire.connection.b._replace(host=broker)
+    return wire
+
+
+def ended(wire: Wire, sent: int, got: int, side: str = "broker", how: str = "fin") -> Wire:
+    """The connection, ended by a side at its time, with so many bytes of client and broker."""
+    wire.connection.bytes = [sent, got]
+    wire.connection.last_ns = wire.time_ns
+    return wire.close(side, how)
+
+
 def working(
     number: int, begin: Seconds, end: Seconds, side: str = "broker", rest: Seconds = 0
 ) -> Wire:
     """A connection with one exchange, ended by a side; times in seconds. `rest`: between the
     response and the end."""
-    wire = Wire(number=number, start_ns=START + int(begin * SECOND))
-    wire.connection.handshake_ns = 1_000
+    wire = opened(number, begin)
     wire.time_ns = START + int((end - rest) * SECOND) - 2_000_000
     wire.client(heartbeat(number + 1)).broker(beat(number + 1))
-    wire.connection.bytes = [50, 50]
-    wire.time_ns = wire.connection.last_ns = START + int(end * SECOND)
-    return wire.close(side)
+    wire.time_ns = START + int(end * SECOND)
+    return ended(wire, 50, 50, side)
 
 
 def failed(number: int, at: Seconds, *, silent: bool = False) -> Wire:
@@ -45,9 +59,7 @@ def failed(number: int, at: Seconds, *, silent: bool = False) -> Wire:
 
 def dead(rest: Seconds = 7, again: int = 3, span: Seconds = 5) -> Wire:
     """A connection that worked, rested, and then sent a request in vain."""
-    wire = Wire(number=0)
-    wire.connection.handshake_ns = 1_000
-    wire.client(heartbeat(1)).broker(beat(1))
+    wire = opened().client(heartbeat(1)).broker(beat(1))
     wire.time_ns += int(rest * SECOND)
     wire.client(heartbeat(2))
     wire.connection.bytes = [100, 50]
@@ -60,17 +72,10 @@ def forgotten(
     number: int, rest_ns: int, wait_ns: int = 1_000_000, how: str = "rst", broker: str = ""
 ) -> Wire:
     """A connection that worked, rested, and was ended at its next request, so long after it."""
-    wire = Wire(number=number, start_ns=START + 1000 * number * SECOND)
-    if broker:
-        wire.connection.b = wire.connection.b._replace(host=broker)
-    wire.connection.handshake_ns = 1_000
-    wire.client(heartbeat(1)).broker(beat(1))
+    wire = opened(number, 1000 * number, broker).client(heartbeat(1)).broker(beat(1))
     wire.time_ns += rest_ns - 1_000_000
-    wire.client(heartbeat(2))
-    wire.connection.bytes = [100, 50]
-    wire.time_ns += wait_ns
-    wire.connection.last_ns = wire.time_ns
-    return wire.close("broker", how)
+    wire.client(heartbeat(2)).time_ns += wait_ns
+    return ended(wire, 100, 50, "broker", how)
 
 
 def asking(*nodes: tuple[int, str, int], times: int = 1) -> Wire:
@@ -84,14 +89,11 @@ def use(
     number: int, at: Seconds, *, life: Seconds = 0.02, work: bool = True, more: int = 0
 ) -> Wire:
     """A connection of a client for one use; times in seconds."""
-    wire = Wire(number=number, start_ns=START + int(at * SECOND))
-    wire.connection.handshake_ns = 1_000
-    wire.exchange("ApiVersions", 3, 1)
+    wire = opened(number, at).exchange("ApiVersions", 3, 1)
     for turn in range(2, 2 + work + more):
-        wire.client(produce(turn)).broker(response("Produce", 7, turn, responses=[]))
-    wire.connection.bytes = [100, 100]
-    wire.time_ns = wire.connection.last_ns = START + int((at + life) * SECOND)
-    return wire.close("client")
+        wire.client(produce(turn)).broker(response("Produce", 7, turn))
+    wire.time_ns = START + int((at + life) * SECOND)
+    return ended(wire, 100, 100, "client")
 
 
 CHURN = "connection-churn"

@@ -10,6 +10,7 @@ from kafkascope.analyzer.findings import Finding
 from tests.analyzer.findings import judging
 from tests.analyzer.findings.judging import found
 from tests.analyzer.findings.sides import Side, at, least, most, severity, wire_of
+from tests.analyzer.findings.sides_connections import ended, opened
 from tests.kit.batches import batch
 from tests.kit.wire import MS, SECOND, START, Wire, beat, heartbeat, produce, request, response
 
@@ -31,19 +32,15 @@ def producing(*sent: tuple[int, int | None]) -> Wire:
 
 def cut_off(number: int, receiver: str, size: int, how: str = "rst", arrived: int = 1000) -> Wire:
     """A connection that the receiver of a large message closes when so much of it has arrived."""
-    wire = Wire(number=number, start_ns=START + 10 * number * SECOND)
-    wire.connection.handshake_ns = 1_000
+    wire = opened(number, 10 * number).client(heartbeat(1)).broker(beat(1))
     wire.connection.a = wire.connection.a._replace(port=50_000 + number)
-    wire.client(heartbeat(1)).broker(beat(1))
     if receiver == "broker":
         data = produce(2, records=bytes(100))
         wire.client((struct.pack(">i", size - 4) + data[4:] + bytes(arrived))[:arrived])
     else:
         wire.client(request("Fetch", 4, 2))
         wire.broker((struct.pack(">ii", size - 4, 2) + bytes(arrived))[:arrived])
-    wire.connection.bytes = [2_000, 2_000]
-    wire.connection.last_ns = wire.time_ns
-    return wire.close(receiver, how).close(None, "end")
+    return ended(wire, 2_000, 2_000, receiver, how).close(None, "end")
 
 
 SMALL, AGAIN, STUCK = "fetch-too-small", "fetched-repeatedly", "reader-stuck"

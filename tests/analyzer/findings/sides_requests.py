@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from kafkascope.analyzer.findings import Finding
-from tests.analyzer.findings import judging, sides
+from tests.analyzer.findings import judging, sides_connections
 from tests.analyzer.findings.judging import found
 from tests.analyzer.findings.sides import Side, ask, at, least, most, severity, wire_of
 from tests.kit.wire import MS, SECOND, Wire, beat, heartbeat, metadata, produce, request, response
@@ -82,26 +82,16 @@ def ordered(*wires: Wire) -> dict[str, Finding]:
 
 
 def first(
-    number: int,
-    version: int,
-    how: str = "rst",
-    *,
-    answered: bool = False,
-    wait_ns: int = 2 * MS,
+    number: int, version: int, how: str = "rst", *, answered: bool = False, wait_ns: int = 2 * MS
 ) -> Wire:
     """A connection whose first request is ApiVersions; the broker ends it there, or answers."""
-    wire = Wire(number=number, start_ns=sides.START + number * sides.SECOND)
-    wire.connection.handshake_ns = 1_000
-    wire.client(request("ApiVersions", version, 1))
-    wire.connection.bytes = [40, 0]
+    wire = sides_connections.opened(number, number).client(request("ApiVersions", version, 1))
     wire.connection.packets = [3, 2]
     if answered:
         wire.broker(response("ApiVersions", version, 1))
-        wire.connection.bytes = [40, 300]
-        return wire.close("client")
+        return sides_connections.ended(wire, 40, 300, "client")
     wire.time_ns += wait_ns
-    wire.connection.last_ns = wire.time_ns
-    return wire.close("broker", how)
+    return sides_connections.ended(wire, 40, 0, "broker", how)
 
 
 def ended(count: int, wait_ns: int = 2 * MS) -> bool:

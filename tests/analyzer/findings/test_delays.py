@@ -14,7 +14,7 @@ from kafkascope.analyzer.findings.counting import Event, Keyed
 from kafkascope.analyzer.findings.followers import SLOT, Slots, idle_followers
 from kafkascope.analyzer.statistics.feed import Feed
 from tests.analyzer.findings import judging
-from tests.analyzer.findings.judging import capture_of, every, judged, states
+from tests.analyzer.findings.judging import capture_of, every, in_order, judged, states
 from tests.analyzer.findings.lines import MSS, Line, answer, found, rows_of
 from tests.analyzer.findings.sides_delays import (
     LARGE,
@@ -413,7 +413,7 @@ def test_slow_answers_outside_of_a_pause_are_a_finding_of_their_own() -> None:
     lone.connection.a = lone.connection.a._replace(port=50_003)
     for at in range(0, 8000, 100):
         asks(lone, at, lone.time_ns + 50 * MS, lone.time_ns + 50 * MS)
-    slow = every([*wires, lone], "slow-answers", "broker-paused")
+    slow = every(in_order([*wires, lone]), "slow-answers", "broker-paused")
     assert [(each.name, each.count, bool(each.because)) for each in slow] == [
         ("slow-answers", 4, False),
         ("broker-paused", 2, False),

@@ -34,18 +34,20 @@ def asking(**options: int) -> Wire:
     return Wire(**options).client(request("ApiVersions", 0, 1, "shipping"))
 
 
+ANSWERS = [
+    (HTTP, "HTTP"),
+    (MYSQL, "MySQL"),
+    (POSTGRES, "PostgreSQL"),
+    (b"-ERR unknown command\r\n", "Redis"),
+    (b"220 mail.example ESMTP\r\n", "SMTP"),
+    (b"AMQP\0\0\x09\x01", "AMQP"),
+    (b"Too many connections\n", "plain text"),
+]
+
+
 @pytest.mark.parametrize(
     ("answer", "protocol"),
-    [
-        (HTTP, "HTTP"),
-        (b"\0\0\x06\x04\0\0\0\0\0\0\3\0\0\0\x80", "HTTP/2"),
-        (MYSQL, "MySQL"),
-        (POSTGRES, "PostgreSQL"),
-        (b"-ERR unknown command\r\n", "Redis"),
-        (b"220 mail.example ESMTP\r\n", "SMTP"),
-        (b"AMQP\0\0\x09\x01", "AMQP"),
-        (b"Too many connections\n", "plain text"),
-    ],
+    [*ANSWERS, (b"\0\0\x06\x04\0\0\0\0\0\0\3\0\0\0\x80", "HTTP/2")],
 )
 @pytest.mark.parametrize("port", [9092, 31337])
 def test_a_server_that_answers_in_its_own_protocol(answer: bytes, protocol: str, port: int) -> None:
@@ -103,15 +105,9 @@ def test_tls_that_is_answered_with_http() -> None:
 @pytest.mark.parametrize(
     ("answer", "protocol"),
     [
-        (HTTP, "HTTP"),
-        (MYSQL, "MySQL"),
-        (POSTGRES, "PostgreSQL"),
+        *ANSWERS,
         (b"SSH-2.0-OpenSSH_9.6\r\n", "SSH"),
-        (b"-ERR unknown command\r\n", "Redis"),
-        (b"220 mail.example ESMTP\r\n", "SMTP"),
-        (b"AMQP\0\0\x09\x01", "AMQP"),
         (b"RTSP/1.0 400 Bad Request\r\n", "RTSP"),
-        (b"Too many connections\n", "plain text"),
         (b"\x15\3\3\0\2\2\x0a", "TLS"),
     ],
 )

@@ -26,7 +26,14 @@ from kafkascope.analyzer.statistics.groups import groups
 from kafkascope.analyzer.statistics.groups.model import Story
 from tests.analyzer.findings import judging
 from tests.analyzer.findings.judging import capture_of, judged, states
-from tests.analyzer.findings.sides_connections import dead, failed, forgotten, working
+from tests.analyzer.findings.sides_connections import (
+    dead,
+    ended,
+    failed,
+    forgotten,
+    opened,
+    working,
+)
 from tests.analyzer.findings.sides_data import cut_off
 from tests.kit.samples import CAPTURES
 from tests.kit.wire import SECOND, START, Wire, heartbeat, request, response
@@ -336,14 +343,10 @@ def test_resets_after_short_rests_one_after_the_other(rest_ns: int, told: bool) 
 
 @pytest.mark.parametrize(("back", "severity"), [(None, "warning"), (10, "note")])
 def test_a_controller_that_only_its_brokers_miss(back: int | None, severity: str) -> None:
-    wire = Wire()
-    wire.connection.handshake_ns = 1_000
-    wire.exchange("BrokerHeartbeat", 1, 1, client="1")
-    wire.connection.bytes = [50, 50]
-    wire.connection.last_ns = wire.time_ns
+    wire = ended(opened().exchange("BrokerHeartbeat", 1, 1, client="1"), 50, 50)
     later = [] if back is None else [working(3, back, back + 9)]
     last = failed(2, 9 if later else 19)
-    told = found(wire.close("broker"), failed(1, 3), last, *later)["broker-down"]
+    told = found(wire, failed(1, 3), last, *later)["broker-down"]
     assert told.severity == severity
     assert states(told.text, "Controller 10.0.1.2:9092")
     assert "majority of controllers" in told.advice
@@ -382,27 +385,27 @@ def test_a_broker_that_limits_new_connections(served: bool) -> None:
 REQUEST, RESPONSE = "request-too-large", "response-too-large"
 
 
-def ended(*wires: Wire) -> dict[str, Finding]:
+def found_cut(*wires: Wire) -> dict[str, Finding]:
     return judging.found(wires, REQUEST, RESPONSE, "unanswered")
 
 
 @pytest.mark.parametrize("how", ["rst", "fin"])
 @pytest.mark.parametrize("size", [70_000, 5_242_880])
 def test_a_request_larger_than_the_broker_takes(size: int, how: str) -> None:
-    finding = ended(cut_off(0, "broker", size, how))[REQUEST]
+    finding = found_cut(cut_off(0, "broker", size, how))[REQUEST]
     assert states(finding.text, "10.0.1.2:9092", "1 Produce request", "app", "1.0 KB")
     assert "socket.request.max.bytes" in finding.text
     assert f"{size:,} bytes" in finding.advice
 
 
 def test_many_large_requests_are_one_finding() -> None:
-    names = ended(*(cut_off(number, "broker", 2_000_000 + number) for number in range(4)))
+    names = found_cut(*(cut_off(number, "broker", 2_000_000 + number) for number in range(4)))
     assert states(names[REQUEST].text, "4 Produce requests", "up to 2.0 MB")
 
 
 def test_a_broker_that_stops_has_no_limit() -> None:
     other = working(7, -5, 0.004)
-    assert REQUEST not in ended(cut_off(0, "broker", 2_000_000), other)
+    assert REQUEST not in found_cut(cut_off(0, "broker", 2_000_000), other)
 
 
 def test_a_response_after_the_end_is_none_of_it() -> None:
@@ -410,11 +413,11 @@ def test_a_response_after_the_end_is_none_of_it() -> None:
     for number in range(3):
         wire = Wire(number=number).client(request("Fetch", 4, 2)).close("client")
         wires.append(wire.broker(struct.pack(">ii", 500_000, 2) + bytes(900)).close("broker"))
-    assert RESPONSE not in ended(*wires)
+    assert RESPONSE not in found_cut(*wires)
 
 
 def test_responses_larger_than_the_client_takes() -> None:
-    names = ended(*(cut_off(number, "client", 12_000_000, arrived=900) for number in range(3)))
+    names = found_cut(*(cut_off(number, "client", 12_000_000, arrived=900) for number in range(3)))
     finding = names[RESPONSE]
     assert states(finding.text, "app", "3 Fetch responses", "up to 12 MB", "900 B")
     assert "receive.message.max.bytes" in finding.advice
@@ -423,7 +426,7 @@ def test_responses_larger_than_the_client_takes() -> None:
 def test_one_reset_during_a_large_response_is_a_note() -> None:
     """The client may have a lower limit, or was killed: the kernel resets what holds unread
     bytes. It says what was seen, and what to check."""
-    finding = ended(cut_off(0, "client", 12_000_000, arrived=900))[RESPONSE]
+    finding = found_cut(cut_off(0, "client", 12_000_000, arrived=900))[RESPONSE]
     assert (finding.severity, finding.count) == ("note", 1)
     assert states(finding.text, "app reset the connection", "1 Fetch response of 12 MB", "900 B")
     assert states(finding.advice, "killed", "connects again", "receive.message.max.bytes")
@@ -431,7 +434,9 @@ def test_one_reset_during_a_large_response_is_a_note() -> None:
 
 @pytest.mark.parametrize("how", ["rst", "fin"])
 def test_two_are_a_limit_however_the_client_ends_the_connection(how: str) -> None:
-    finding = ended(*(cut_off(number, "client", 12_000_000, how) for number in range(2)))[RESPONSE]
+    finding = found_cut(*(cut_off(number, "client", 12_000_000, how) for number in range(2)))[
+        RESPONSE
+    ]
     assert (finding.severity, finding.count) == ("error", 2)
 
 
@@ -444,4 +449,4 @@ def test_two_are_a_limit_however_the_client_ends_the_connection(how: str) -> Non
     ids=["closed once", "long polls"],
 )
 def test_what_is_no_limit_of_a_client(wires: list[Wire]) -> None:
-    assert RESPONSE not in ended(*wires)
+    assert RESPONSE not in found_cut(*wires)
