@@ -202,14 +202,6 @@ async def test_a_frame_that_takes_too_long_goes_on(schemas: SchemaOptions) -> No
         assert any("see only the first ones" in text for text in proxy.said())
 
 
-def test_where_there_are_no_records_such_a_rule_is_refused() -> None:
-    with pytest.raises(FaultError, match="record"):
-        parse_fault("api == Heartbeat and record.value.count > 1 -> delay 1ms")
-    with pytest.raises(FaultError, match="can match no request"):
-        parse_fault("api == Fetch and schema.id == 7 -> delay 1ms on request")
-    assert parse_fault("api == Fetch and schema.id == 7 -> delay 1ms").side == 1
-
-
 async def test_a_wrong_edit_is_refused_and_the_frame_stays(schemas: SchemaOptions) -> None:
     async with traffic(f"{RULE} -> hold", schemas=schemas) as (proxy, client, got):
         client.send(order())

@@ -131,16 +131,6 @@ async def test_a_secret_is_in_the_file_if_that_is_wanted(path: Path, secrets: bo
     assert (SECRET in path.read_bytes()) == secrets
 
 
-async def test_raw_tokens_are_hidden(path: Path) -> None:
-    def old(key: int, version: int, asked: bytes) -> bytes:
-        return kit.echo(17, 0, asked) if key == 17 else framed(b"")
-
-    async with proxied(old, recorder=Recorder(path)) as proxy:
-        handshake = request(17, 0, {"mechanism": "PLAIN"})
-        await proxy.ask(handshake, framed(b"\0alice\0" + SECRET))
-    assert SECRET not in path.read_bytes()
-
-
 TOKENS = [
     b"\0alice\0" + SECRET,
     b"admin\0a\0" + SECRET,

@@ -258,16 +258,6 @@ def test_a_broker_that_moves_keeps_its_listener() -> None:
     assert bench.nodes.candidates(2) == [("10.9.8.7", 9999)]
 
 
-def test_ports_follow_the_node_id_when_asked() -> None:
-    from tests.interop.brokers import free_ports
-
-    base = free_ports(1)[0]
-    bench = Bench()
-    bench.nodes.port_base = base - 2
-    bench.exchange(request(METADATA, 12), response(METADATA, 12, {"brokers": [endpoint(2)]}))
-    assert bench.nodes.listeners[2].address.port == base
-
-
 def test_a_port_that_is_taken_ends_the_connection_instead_of_leaking(
     caplog: pytest.LogCaptureFixture,
 ) -> None:

@@ -24,8 +24,6 @@ from kafkascope.proxy.rules.verdicts import (
 )
 from tests.kit.proxy import (
     API_VERSIONS,
-    FETCH,
-    HEARTBEAT,
     METADATA,
     PRODUCE,
     SASL_AUTHENTICATE,
@@ -271,13 +269,6 @@ def test_a_response_of_ours_waits_for_those_before_it() -> None:
     )
 
 
-def test_an_error_code_is_answered_without_the_broker() -> None:
-    fault = parse_fault("api == Heartbeat -> error REBALANCE_IN_PROGRESS once")
-    assert (
-        Playbook(fault) >> FromClient(beat(1)) << to_client(pulse(1, 27)) >> Passes(CLIENT, beat(2))
-    )
-
-
 def test_an_error_code_is_stamped_onto_the_response_of_the_broker() -> None:
     fault = parse_fault("api == Heartbeat -> stamp REBALANCE_IN_PROGRESS once")
     assert (
@@ -372,23 +363,6 @@ def test_metadata_leads_clients_to_us() -> None:
         << RecordedUpstream(CLIENT, asked)
         << RecordedUpstream(BROKER, told)
         << Recorded(BROKER, ours, changed)
-    )
-
-
-def test_versions_whose_addresses_we_cannot_read_are_not_offered() -> None:
-    def offer(fetch: int) -> bytes:
-        keys = [
-            {"api_key": FETCH, "min_version": 4, "max_version": fetch},
-            {"api_key": HEARTBEAT, "min_version": 0, "max_version": 99},
-        ]
-        return response(API_VERSIONS, 3, {"api_keys": keys})
-
-    known = 18
-    assert (
-        Playbook()
-        >> Passes(CLIENT, request(API_VERSIONS, 3))
-        >> FromBroker(offer(99))
-        << to_client(offer(known))
     )
 
 

@@ -30,11 +30,9 @@ from tests.kit.proxy import (
     METADATA,
     PRODUCE,
     Bench,
-    beat,
     endpoint,
     fetched,
     produce,
-    pulse,
     request,
     response,
 )
@@ -152,12 +150,6 @@ def test_an_error_answers_in_the_brokers_place() -> None:
     other = produce(topic="others", correlation_id=10)
     bench.feed(CLIENT, other)
     assert bench.sent(BROKER) == other
-
-
-def test_an_error_is_stamped_into_the_brokers_answer() -> None:
-    bench, _ = bench_with("api == Heartbeat -> stamp REBALANCE_IN_PROGRESS")
-    bench.exchange(beat(), pulse())
-    assert bench.answer(HEARTBEAT, 4)["error_code"] == 27
 
 
 def test_a_filter_on_the_answer_sees_the_question_too() -> None:
