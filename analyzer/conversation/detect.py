@@ -9,14 +9,8 @@ from __future__ import annotations
 import struct
 from typing import Final, Literal
 
-from kafkascope.analyzer.conversation import sasl
+from kafkascope.analyzer.conversation import plausible, sasl
 from kafkascope.analyzer.conversation.limits import LIMITS
-from kafkascope.analyzer.conversation.plausible import (
-    Data,
-    Plausibility,
-    cut_request,
-    judge_request,
-)
 from kafkascope.captures import signatures
 from kafkascope.captures.signatures import TLS, protocol_of, sign_of
 from kafkascope.dissectors.errors import DissectError
@@ -64,7 +58,7 @@ MASKED: Final = b"****"
 """In place of a size that a recording does not show."""
 
 
-def describe(data: Data, side: signatures.Side = "") -> str:
+def describe(data: plausible.Data, side: signatures.Side = "") -> str:
     """Say what bytes that are not Kafka look like; `side`: who sent them, where that is known."""
     protocol = protocol_of(data, side)
     if protocol:
@@ -86,11 +80,11 @@ def is_other(reason: str) -> bool:
     return not reason.startswith((NO_HEADER, HEADER_MISSING, FRAMING_LOST))
 
 
-def is_tls(data: Data) -> bool:
+def is_tls(data: plausible.Data) -> bool:
     return protocol_of(data) == TLS
 
 
-def stand_in(data: Data) -> bytes:
+def stand_in(data: plausible.Data) -> bytes:
     """Return bytes that may replace the first ones without their content: with asterisks
     behind them `describe` calls them the same kind of thing, and `look` takes them for Kafka no
     more than the original."""
@@ -106,13 +100,13 @@ def stand_in(data: Data) -> bytes:
     )
 
 
-def look(data: Data, kafka_port: bool, *, first: bool = True) -> Look:
+def look(data: plausible.Data, kafka_port: bool, *, first: bool = True) -> Look:
     """Judge what the side that speaks first says with its first bytes. Without `first` they are any
     bytes that look like a request: then the body has to be one, too."""
-    verdict = judge_request(data, 0, known_versions=not kafka_port)
-    if verdict is Plausibility.MORE:
+    verdict = plausible.judge_request(data, 0, known_versions=not kafka_port)
+    if verdict is plausible.Plausibility.MORE:
         return "short"
-    if verdict is Plausibility.NO:
+    if verdict is plausible.Plausibility.NO:
         if kafka_port and (is_token(data) or _has_form(data)):
             return "token"
         return _other_protocol_or_undecided(data, kafka_port) if first else "other"
@@ -121,16 +115,16 @@ def look(data: Data, kafka_port: bool, *, first: bool = True) -> Look:
     return _decodes(data, first)
 
 
-def look_cut(data: Data, gap: int, kafka_port: bool) -> bool:
+def look_cut(data: plausible.Data, gap: int, kafka_port: bool) -> bool:
     """Return whether a request starts here of which the next `gap` bytes are missing. On ports of
     which nothing is known a client id is wanted, and a size that agrees with the packet's."""
-    if not cut_request(data, 0, known_versions=not kafka_port):
+    if not plausible.cut_request(data, 0, known_versions=not kafka_port):
         return False
     size, _, _, _, named = _HEAD.unpack_from(data)
     return kafka_port or (named > 0 and 4 + size == len(data) + gap)
 
 
-def _other_protocol_or_undecided(data: Data, kafka_port: bool) -> Look:
+def _other_protocol_or_undecided(data: plausible.Data, kafka_port: bool) -> Look:
     """Judge a request whose header looks wrong: a client id may be any bytes, and a client may
     forget it. Then the whole request has to decode, or nothing but Kafka has such a head."""
     if len(data) < 8:
@@ -154,7 +148,7 @@ def _other_protocol_or_undecided(data: Data, kafka_port: bool) -> Look:
     return "kafka" if _is_malformed(payload, None, kafka_port) else "other"
 
 
-def _implausible_part(data: Data, payload: bytes) -> Look:
+def _implausible_part(data: plausible.Data, payload: bytes) -> Look:
     """Judge the beginning of a request that is too large to wait for, by its header."""
     if len(data) < _HEAD.size:
         return "short"
@@ -183,7 +177,7 @@ def _is_malformed(payload: bytes, header: RequestHeader | None, kafka_port: bool
     return header is not None and header.client_id != ""
 
 
-def _decodes(data: Data, first: bool) -> Look:
+def _decodes(data: plausible.Data, first: bool) -> Look:
     size: int = _SIZE.unpack_from(data)[0]
     payload = bytes(data[4 : 4 + size])
     if len(payload) < size <= WHOLE_FIRST:
@@ -208,7 +202,7 @@ def _decodes(data: Data, first: bool) -> Look:
     return "kafka" if decoded.end == len(payload) or named else "other"
 
 
-def _has_form(data: Data) -> bool:
+def _has_form(data: plausible.Data) -> bool:
     """Return whether the first frame is a token by its form, as in a capture that lacks the
     handshake."""
     if len(data) < 8:
@@ -217,7 +211,7 @@ def _has_form(data: Data) -> bool:
     return 0 < size <= LIMITS.token_bytes and sasl.is_token(bytes(data[4 : 4 + size]))
 
 
-def is_token(data: Data) -> bool:
+def is_token(data: plausible.Data) -> bool:
     """Return whether a raw GSSAPI token starts here, as 0.9 clients send it without any
     handshake."""
     if len(data) < 6 or data[4] != 0x60:

@@ -16,16 +16,7 @@ from kafkascope.captures.resumable import Resumable
 from kafkascope.dissectors.errors import DissectError
 from kafkascope.dissectors.reference.zookeeper import ZOOKEEPER
 from kafkascope.dissectors.registry import Decoded, RequestHeader
-from kafkascope.dissectors.zookeeper.frames import (
-    ANSWER_HANDSHAKE,
-    CONNECT_HEADER,
-    HANDSHAKE,
-    HEAD,
-    REPLY_HEAD,
-    decode_request,
-    is_handshake,
-    read_head,
-)
+from kafkascope.dissectors.zookeeper import frames
 from kafkascope.dissectors.zookeeper.types import AUTH, BASE, CHECK, CONNECT, TYPES
 
 EVENT_XID: Final = -1
@@ -33,10 +24,10 @@ PING_XID: Final = -2
 AUTH_XID: Final = -4
 WATCHES_XID: Final = -8
 
-_HANDSHAKE_END: Final = HANDSHAKE + LIMITS.password_bytes + 1
+_HANDSHAKE_END: Final = frames.HANDSHAKE + LIMITS.password_bytes + 1
 """Bytes of a handshake with the longest password that is believed."""
 
-PING: Final = struct.pack(">iii", HEAD, PING_XID, 11)
+PING: Final = struct.pack(">iii", frames.HEAD, PING_XID, 11)
 """A whole ping of a client."""
 
 _INT = struct.Struct(">i")
@@ -54,11 +45,11 @@ def look_zookeeper(data: Data) -> Literal["zookeeper", "short", "other"]:
     if len(data) < 4:
         return "other"
     (size,) = _INT.unpack_from(data)
-    if not HANDSHAKE <= size <= _HANDSHAKE_END:
+    if not frames.HANDSHAKE <= size <= _HANDSHAKE_END:
         return "other"
     if len(data) < 4 + size:
         return "short" if data[4:7] == b"\0\0\0"[: max(0, len(data) - 4)] else "other"
-    return "zookeeper" if is_handshake(bytes(data[4 : 4 + size])) else "other"
+    return "zookeeper" if frames.is_handshake(bytes(data[4 : 4 + size])) else "other"
 
 
 def is_zookeeper_request(data: bytes) -> bool:
@@ -66,14 +57,14 @@ def is_zookeeper_request(data: bytes) -> bool:
     send: a ping, or a whole request for the path of a node."""
     if data.startswith(PING):
         return True
-    if len(data) < 4 + HEAD:
+    if len(data) < 4 + frames.HEAD:
         return False
     size, xid, kind = _REQUEST.unpack_from(data)
-    if not (xid > 0 and kind in TYPES and HEAD < size <= len(data) - 4):
+    if not (xid > 0 and kind in TYPES and frames.HEAD < size <= len(data) - 4):
         return False
     payload = data[4 : 4 + size]
     try:
-        decoded = decode_request(payload, read_head(payload))
+        decoded = frames.decode_request(payload, frames.read_head(payload))
     except DissectError:
         return False
     path = _path_of(decoded.body)
@@ -81,7 +72,7 @@ def is_zookeeper_request(data: bytes) -> bool:
 
 
 def is_event(payload: bytes) -> bool:
-    return len(payload) >= REPLY_HEAD and _INT.unpack_from(payload)[0] == EVENT_XID
+    return len(payload) >= frames.REPLY_HEAD and _INT.unpack_from(payload)[0] == EVENT_XID
 
 
 class ZooKeeperSession(Resumable):
@@ -102,10 +93,10 @@ class ZooKeeperSession(Resumable):
 
     def header_of(self, payload: bytes) -> RequestHeader | None:
         """Return the header of a client's frame; None for one that has none."""
-        if not self._greeted and is_handshake(payload) and not _is_request(payload):
-            return CONNECT_HEADER
+        if not self._greeted and frames.is_handshake(payload) and not _is_request(payload):
+            return frames.CONNECT_HEADER
         try:
-            return read_head(payload)
+            return frames.read_head(payload)
         except DissectError:
             return None
 
@@ -219,7 +210,7 @@ class _ZooKeeperSense(FrameHeuristic):
 class ZooKeeperRequestHeuristic(_ZooKeeperSense):
     """What requests look like: a size, an xid and a type that is known; or a handshake."""
 
-    LEAST = HEAD
+    LEAST = frames.HEAD
     PATTERN = _ASKS
 
     def fits(self, data: Data, at: int) -> bool:
@@ -227,22 +218,22 @@ class ZooKeeperRequestHeuristic(_ZooKeeperSense):
         if xid == 0 and look_zookeeper(data[at : at + 4 + _HANDSHAKE_END]) == "zookeeper":
             return True
         numbered = xid > 0 or xid in (PING_XID, AUTH_XID, WATCHES_XID)
-        return kind in SENT and numbered and HEAD <= size <= LIMITS.zookeeper_frame_bytes
+        return kind in SENT and numbered and frames.HEAD <= size <= LIMITS.zookeeper_frame_bytes
 
 
 def _is_greeting(data: Data, at: int, size: int) -> bool:
     """Return whether the handshake of a server is at a position."""
-    if at + 4 + ANSWER_HANDSHAKE > len(data):
+    if at + 4 + frames.ANSWER_HANDSHAKE > len(data):
         return False
-    (password,) = _INT.unpack_from(data, at + ANSWER_HANDSHAKE)
-    return -1 <= password <= 64 and size - ANSWER_HANDSHAKE - max(password, 0) in (0, 1)
+    (password,) = _INT.unpack_from(data, at + frames.ANSWER_HANDSHAKE)
+    return -1 <= password <= 64 and size - frames.ANSWER_HANDSHAKE - max(password, 0) in (0, 1)
 
 
 class ZooKeeperResponseHeuristic(_ZooKeeperSense):
     """What answers look like: a size, an xid, a zxid and an error that is known; or, where one is
     waited for, the handshake of a server."""
 
-    LEAST = REPLY_HEAD
+    LEAST = frames.REPLY_HEAD
     PATTERN = _ANSWERS
 
     def __init__(self, in_flight: Callable[[], list[int]]) -> None:
@@ -255,5 +246,8 @@ class ZooKeeperResponseHeuristic(_ZooKeeperSense):
         known = err in ZOOKEEPER["ZooKeeperError"]
         numbered = xid > 0 or xid in (EVENT_XID, PING_XID, AUTH_XID, WATCHES_XID)
         return (
-            known and numbered and zxid >= -1 and REPLY_HEAD <= size <= LIMITS.zookeeper_frame_bytes
+            known
+            and numbered
+            and zxid >= -1
+            and frames.REPLY_HEAD <= size <= LIMITS.zookeeper_frame_bytes
         )

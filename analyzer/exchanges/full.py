@@ -11,21 +11,10 @@ from typing import TYPE_CHECKING, Any, Final
 import orjson
 
 from kafkascope.analyzer.bodies.fetch_sessions import by_topic
+from kafkascope.analyzer.exchanges import records
 from kafkascope.analyzer.exchanges.batch_json import BATCH, RecordTexts, header_values
 from kafkascope.analyzer.exchanges.embedded import embedded_of
 from kafkascope.analyzer.exchanges.limits import LIMITS
-from kafkascope.analyzer.exchanges.records import (
-    FETCH,
-    FETCH_SNAPSHOT,
-    PRODUCE,
-    SHARE_FETCH,
-    Problem,
-    RecordField,
-    field_objects,
-    fields_of,
-    shareable,
-    topic_text,
-)
 from kafkascope.analyzer.exchanges.row_json import NOT_UTF8, utf8_of_row
 from kafkascope.analyzer.exchanges.rows import to_json
 from kafkascope.analyzer.exchanges.spool import HELD, Spool
@@ -57,10 +46,10 @@ NO_BATCHES: Final = {"base64": "", "batches": []}
 LEFT_OUT: Final = "records omitted: those of the exchange exceed {} MB"
 
 ARRAYS: Final = {
-    PRODUCE: ("request", "topic_data", "partition_data", "records"),
-    FETCH: ("response", "responses", "partitions", "records"),
-    SHARE_FETCH: ("response", "responses", "partitions", "records"),
-    FETCH_SNAPSHOT: ("response", "topics", "partitions", "unaligned_records"),
+    records.PRODUCE: ("request", "topic_data", "partition_data", "records"),
+    records.FETCH: ("response", "responses", "partitions", "records"),
+    records.SHARE_FETCH: ("response", "responses", "partitions", "records"),
+    records.FETCH_SNAPSHOT: ("response", "topics", "partitions", "unaligned_records"),
 }
 """By API key: the side that has records, the arrays around them, the field."""
 
@@ -85,7 +74,7 @@ class Room:
 def full_bodies(
     exchange: Exchange,
     names: TopicNames,
-    problems: list[Problem],
+    problems: list[records.Problem],
     limit: int | None = None,
     payloads: Payloads | None = None,
 ) -> dict[str, Any]:
@@ -98,11 +87,11 @@ def full_bodies(
 def _full_bodies(
     exchange: Exchange,
     names: TopicNames,
-    problems: list[Problem],
+    problems: list[records.Problem],
     room: Room,
     payloads: Payloads | None,
 ) -> dict[str, Any]:
-    fields = fields_of(exchange, names)
+    fields = records.fields_of(exchange, names)
 
     def spelled(data: bytes | None) -> Any:
         if not data:
@@ -144,9 +133,9 @@ def bodies_without_secrets(
     for one that is missing or not decoded. A records field with secrets that cannot be masked is
     None."""
     out = {"request": _clean(exchange.request), "response": _clean(exchange.response)}
-    fields = list(fields_of(exchange, names))
+    fields = list(records.fields_of(exchange, names))
     if any(is_internal(field.topic, field.topic_id) for field in fields):
-        clean = map(shareable, fields)
+        clean = map(records.shareable, fields)
         _with_records(exchange, out, lambda data: next(clean) if data else data)
     return out["request"], out["response"]
 
@@ -205,7 +194,11 @@ def _clean(side: Request | Response | None) -> Any:
 
 
 def _spelled(
-    number: int, field: RecordField, problems: list[Problem], room: Room, payloads: Payloads | None
+    number: int,
+    field: records.RecordField,
+    problems: list[records.Problem],
+    room: Room,
+    payloads: Payloads | None,
 ) -> dict[str, Any] | orjson.Fragment:
     """Return the JSON form of a records field that is not empty. `room`: what is left of the
     exchange's limit."""
@@ -228,7 +221,7 @@ def _spelled(
             return orjson.Fragment(octets)
     batches: list[orjson.Fragment] = []
     left_out = {}
-    objects_of = field_objects(number, field, problems, b",", payloads)
+    objects_of = records.field_objects(number, field, problems, b",", payloads)
     while True:
         objects = None
         # The generator would expand the next batch.
@@ -239,15 +232,17 @@ def _spelled(
             objects = _object(*found, room)
         if objects is None:
             left_out = {"left_out": room.sentence}
-            problems.append(Problem(number, topic_text(field), field.partition, room.sentence))
+            problems.append(
+                records.Problem(number, records.topic_text(field), field.partition, room.sentence)
+            )
             break
         batches.append(objects)
     return {"base64": _octets(field), "batches": batches, **left_out}
 
 
-def _octets(field: RecordField) -> orjson.Fragment | None:
+def _octets(field: records.RecordField) -> orjson.Fragment | None:
     """Return the bytes of a records field; None where secrets in it cannot be masked."""
-    clean = shareable(field)
+    clean = records.shareable(field)
     return None if clean is None else orjson.Fragment(b'"%b"' % b2a_base64(clean, newline=False))
 
 
@@ -279,7 +274,7 @@ def _object(
     return orjson.Fragment(b"".join(parts))
 
 
-def _holds_more(field: RecordField, spelled: int) -> bool:
+def _holds_more(field: records.RecordField, spelled: int) -> bool:
     try:
         return sum(not isinstance(each, Partial) for each in field.batches()) > spelled
     except DissectError:
@@ -309,7 +304,7 @@ def full_line(
     row: Row,
     exchange: Exchange,
     names: TopicNames,
-    problems: list[Problem] | None = None,
+    problems: list[records.Problem] | None = None,
     payloads: Payloads | None = None,
     limit: int | None = None,
 ) -> bytes:
@@ -324,7 +319,7 @@ def full_pieces(
     row: Row,
     exchange: Exchange,
     names: TopicNames,
-    problems: list[Problem],
+    problems: list[records.Problem],
     payloads: Payloads | None = None,
     limit: int | None = None,
 ) -> Iterable[bytes]:

@@ -22,6 +22,7 @@ from kafkascope.dissectors.values import Uuid
 if TYPE_CHECKING:
     from kafkascope.analyzer.pipeline.tables.facts import TableFacts
     from kafkascope.analyzer.pipeline.tables.schemas import Table
+    from kafkascope.analyzer.statistics.model import Line
 
 # Rows per batch.
 ROWS: Final = 16_384
@@ -41,14 +42,17 @@ def fixed_tables(
 ) -> Iterator[tuple[str, pa.RecordBatch]]:
     """Yield rows of the tables, or parts of them, that one process makes, by the table's name; with
     ranks for places."""
+    known, names = facts.statistics, facts.names()
+    nodes = (line for line in known["cluster"].rows(names) if line["node"] is not None)
+    journeys = known["journeys"].rows(names)
     made: list[tuple[Table, Iterable[tuple[Any, ...]]]] = [
         (schemas.CAPTURES, capture_rows(job)),
         (schemas.SPLITS, split_rows(job)),
         (schemas.TOPICS, ((str(Uuid(id_)), name) for id_, name in sorted(facts.topics.items()))),
-        (schemas.NODES, _nodes(facts)),
+        (schemas.NODES, _lines(schemas.NODES, nodes)),
         (schemas.REBALANCES, _rebalances(facts, rank)),
         (schemas.VERDICTS, _verdicts(facts)),
-        (schemas.JOURNEYS, _journeys(facts)),
+        (schemas.JOURNEYS, _lines(schemas.JOURNEYS, journeys)),
         (schemas.DIAGNOSTICS, damage_rows(job)),
     ]
     for table, rows in made:
@@ -62,10 +66,9 @@ def fixed_tables(
             yield table.name, buffer.batch()
 
 
-def _nodes(facts: TableFacts) -> list[tuple[Any, ...]]:
-    found = facts.statistics["cluster"].rows(facts.names())
-    columns = ("node", "address", "role", "rack")
-    return [tuple(line[name] for name in columns) for line in found if line["node"] is not None]
+def _lines(table: Table, lines: Iterable[Line]) -> Iterator[tuple[Any, ...]]:
+    names = [column.name for column in table.columns]
+    return (tuple(line[name] for name in names) for line in lines)
 
 
 def _rebalances(facts: TableFacts, rank: Callable[[int], int]) -> Iterator[tuple[Any, ...]]:
@@ -91,12 +94,6 @@ def _verdicts(facts: TableFacts) -> Iterator[tuple[Any, ...]]:
         for release in RELEASES:
             verdict = verdict_of(usage, release)
             yield *about, release, verdict.word, breaks, [each.text for each in verdict.reasons]
-
-
-def _journeys(facts: TableFacts) -> Iterator[tuple[Any, ...]]:
-    names = [column.name for column in schemas.JOURNEYS.columns]
-    for line in facts.statistics["journeys"].rows(facts.names()):
-        yield tuple(line[name] for name in names)
 
 
 def statistics_rows(facts: TableFacts, rank: Callable[[int], int]) -> Iterator[pa.RecordBatch]:

@@ -28,6 +28,7 @@ from kafkascope.analyzer.pipeline.job import Before, Engine, Job, Parts
 from kafkascope.analyzer.pipeline.places import is_remote, open_anywhere
 from kafkascope.analyzer.pipeline.segments import SCHEMA as SEGMENTS
 from kafkascope.analyzer.pipeline.segments import segment_rows, segments, sized
+from kafkascope.analyzer.pipeline.tables import schemas
 from kafkascope.analyzer.pipeline.tables.facts import TableFacts, learned, names_of, sent
 from kafkascope.analyzer.pipeline.tables.naming import named
 from kafkascope.analyzer.pipeline.tables.numbers import (
@@ -36,20 +37,6 @@ from kafkascope.analyzer.pipeline.tables.numbers import (
     in_order,
     numbered,
     ranks_of,
-)
-from kafkascope.analyzer.pipeline.tables.schemas import (
-    CARRY,
-    COLLECTED,
-    CONNECTIONS,
-    EXCHANGES,
-    FACTS,
-    LATENCY,
-    STATISTICS,
-    TABLES,
-    UNWANTED,
-    VERSION,
-    VERSION_KEY,
-    measured,
 )
 from kafkascope.analyzer.pipeline.tables.schemas import SEGMENTS as SEGMENTS_TABLE
 from kafkascope.analyzer.pipeline.tasks import Task, carried, task_config
@@ -77,7 +64,7 @@ QUICK: Final = "lz4"
 """Compression of files that are read once more and deleted."""
 
 
-STATES: Final = (STATISTICS.name, FACTS.name)
+STATES: Final = (schemas.STATISTICS.name, schemas.FACTS.name)
 """Tables with the states of statistics."""
 
 
@@ -117,14 +104,16 @@ class Writers:
         if writer is None:
             path = self._folder / table
             path.mkdir(parents=True, exist_ok=True)
-            schema = batch.schema.with_metadata({VERSION_KEY: str(VERSION).encode()})
+            schema = batch.schema.with_metadata(
+                {schemas.VERSION_KEY: str(schemas.VERSION).encode()}
+            )
             writer = pq.ParquetWriter(
                 path / self._file,
                 schema,
                 compression=self._compression,
                 # A state is one large value: a dictionary, and the minimum and maximum of the
                 # column, would each contain it once more.
-                write_statistics=table not in STATES and measured(schema),
+                write_statistics=table not in STATES and schemas.measured(schema),
                 use_dictionary=table not in STATES,
             )
             self._open[table] = writer
@@ -189,23 +178,14 @@ class Plain(Engine):
     def rows(self, job: Job, earlier: TableFacts | None, folder: Path) -> Parts:
         """Read the input as it is; by shards where connections continue in other batches."""
         names = [file.name for file in job.files]
-        if job.of_logs:
-            # Lines do not tell when connections end: each batch begins without state.
-            with Source(names, None, _Lazily(names)) as source:
-                return together(
-                    [
-                        task_rows(
-                            task_config(job, earlier), folder, FILE, lambda task: task.logs(source)
-                        )
-                    ]
-                )
-        if job.keep is not None or job.before.batch:
+        # Lines do not tell when connections end: each batch of logs begins without state.
+        if not job.of_logs and (job.keep is not None or job.before.batch):
             return shard_rows(job, earlier, folder)
 
         def read(task: Task) -> None:
             with Source(names, None, _Lazily(names), job.order) as source:
                 source.reads_once = False  # what comes with other addresses is another task's
-                task.read(source)
+                (task.logs if job.of_logs else task.read)(source)
                 if source.statistics.connections > MANY:
                     # The two directions of a connection refer to each other, so that only a
                     # garbage collection frees their memory, and `finish` needs it.
@@ -255,7 +235,7 @@ def run(job: Job, staging: Path, engine: Engine) -> tuple[Path, TableFacts]:
 def _facts(job: Job, parts: Parts) -> TableFacts:
     """Return the facts of all tasks, which are read one at a time."""
     facts = TableFacts(job.before.topics, None if job.schemas is None else sent(job.schemas))
-    for path in parts.get(FACTS.name, ()):
+    for path in parts.get(schemas.FACTS.name, ()):
         with pq.ParquetFile(path) as file:
             for batch in file.iter_batches(1):
                 for kind, text in zip(*(each.to_pylist() for each in batch.columns), strict=True):
@@ -316,12 +296,12 @@ def finish(job: Job, facts: TableFacts, raw: Parts, made: Path, engine: Engine) 
         sum(facts.rows.values()) > engine.few or job.options.segments
     )
     parts: list[tuple[str, str, Sequence[Path]]] = []
-    for table in COLLECTED.values():
+    for table in schemas.COLLECTED.values():
         if not job.options.makes(table.name):
             continue
         if not (paths := raw.get(table.name, ())):
             writers.write(table.name, table.schema.empty_table())
-        elif table is LATENCY:
+        elif table is schemas.LATENCY:
             for cells in _cells_apart(paths, facts.names(), staging / "cells"):
                 writers.write(table.name, summed(cells))
         else:
@@ -342,16 +322,18 @@ def finish(job: Job, facts: TableFacts, raw: Parts, made: Path, engine: Engine) 
             damage.write(name, small)
     damage.close()
     for state in statistics_rows(facts, ranks.one):
-        writers.write(STATISTICS.name, state)
-    for batch in batches_of(raw.get(CARRY.name, ())):
+        writers.write(schemas.STATISTICS.name, state)
+    for batch in batches_of(raw.get(schemas.CARRY.name, ())):
         places = batch.column("places").to_pylist()
         index = batch.schema.get_field_index("ranks")
         field = batch.schema.field(index)
         numbers = [list(map(ranks.one, of_row)) for of_row in places]
-        writers.write(CARRY.name, batch.set_column(index, field, pa.array(numbers, field.type)))
+        writers.write(
+            schemas.CARRY.name, batch.set_column(index, field, pa.array(numbers, field.type))
+        )
     writers.close()
-    expected = set(filter(job.options.makes, TABLES))
-    assert {path.name for path in made.iterdir()} - {CARRY.name} == expected
+    expected = set(filter(job.options.makes, schemas.TABLES))
+    assert {path.name for path in made.iterdir()} - {schemas.CARRY.name} == expected
 
 
 def batches_of(paths: Iterable[Path]) -> Iterator[pa.RecordBatch]:
@@ -414,10 +396,12 @@ def _groups(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Table]:
 def _ranks(raw: Parts, before: Before) -> Ranks:
     """Return the numbers of exchanges and connections, which continue those of the batches before.
     Connections that were read in order have theirs already."""
-    tables = (EXCHANGES, UNWANTED)
+    tables = (schemas.EXCHANGES, schemas.UNWANTED)
     exchanges = in_order(_column(raw, tables, "number"), _column(raw, tables, "record_offset"))
-    connections = _column(raw, (CONNECTIONS,), "connection")
-    carried_rows = [pq.read_table(path, columns=["places"]) for path in raw.get(CARRY.name, ())]
+    connections = _column(raw, (schemas.CONNECTIONS,), "connection")
+    carried_rows = [
+        pq.read_table(path, columns=["places"]) for path in raw.get(schemas.CARRY.name, ())
+    ]
     places = [rows.column("places").combine_chunks().flatten().to_numpy() for rows in carried_rows]
     carried_ranks = before.ranks
     old = np.array(list(carried_ranks), np.int64)

@@ -15,15 +15,8 @@ from kafkascope.analyzer.pipeline.tables.numbers import (
     in_order,
     ranks_of,
 )
+from kafkascope.analyzer.pool import messages
 from kafkascope.analyzer.pool.captured_sides import CapturedSides
-from kafkascope.analyzer.pool.messages import (
-    NOT_WANTED,
-    Oddity,
-    Placeholders,
-    ShapedBlock,
-    WorkerBatch,
-    WorkerSummary,
-)
 from kafkascope.analyzer.topics import TopicNames
 from kafkascope.captures.model import Endpoint
 from kafkascope.captures.streams.shares import NeedsSingleProcess
@@ -42,17 +35,19 @@ class _Made(NamedTuple):
     text: bytes
     connection: int
     """First packet of its connection; `NOT_WANTED`."""
-    odd: Oddity | None
+    odd: messages.Oddity | None
 
 
-NOTHING: Final = ShapedBlock(b"", 0)
-UNWANTED: Final = _Made(b"", NOT_WANTED, None)
+NOTHING: Final = messages.ShapedBlock(b"", 0)
+UNWANTED: Final = _Made(b"", messages.NOT_WANTED, None)
 
 
 class WorkerMerge:
     """Takes what all workers send of each block; gives what was made of exchanges, in order."""
 
-    def __init__(self, workers: int, placeholders: Placeholders, *, prints: bool = True) -> None:
+    def __init__(
+        self, workers: int, placeholders: messages.Placeholders, *, prints: bool = True
+    ) -> None:
         """`prints`: whether workers make texts of exchanges (`Work.shape`)."""
         self.workers = workers
         self._prints = prints
@@ -68,7 +63,7 @@ class WorkerMerge:
         """What each worker could answer."""
         self.exchanges = self.wanted = self.read = 0
 
-    def take(self, batches: Sequence[WorkerBatch]) -> ShapedBlock:
+    def take(self, batches: Sequence[messages.WorkerBatch]) -> messages.ShapedBlock:
         """Return what can be printed behind a block; raise `NeedsSingleProcess`."""
         self._learn(batches)
         if not self._prints:
@@ -77,10 +72,10 @@ class WorkerMerge:
             self.order.add(batch, self._made(batch))
         return self._block(self.order.settle(batches))
 
-    def finish(self) -> ShapedBlock:
+    def finish(self) -> messages.ShapedBlock:
         return self._block(self.order.hold.finish())
 
-    def _learn(self, batches: Sequence[WorkerBatch]) -> None:
+    def _learn(self, batches: Sequence[messages.WorkerBatch]) -> None:
         """Take what is not of single exchanges; raise `NeedsSingleProcess` where a worker judged a
         connection without what another one knew."""
         for packet in sorted(packet for each in batches for packet in each.opened):
@@ -97,32 +92,32 @@ class WorkerMerge:
                 if other != worker and not batch.cross_checks.isdisjoint(known):
                     raise NeedsSingleProcess
 
-    def _made(self, batch: WorkerBatch) -> Iterator[_Made]:
+    def _made(self, batch: messages.WorkerBatch) -> Iterator[_Made]:
         at = 0
         connections = iter(batch.connections)
         for index, size in enumerate(batch.sizes):
-            if size == NOT_WANTED:
+            if size == messages.NOT_WANTED:
                 yield UNWANTED
                 continue
             text = batch.text[at : at + size]
             at += size
             yield _Made(text, next(connections), batch.odd.get(index))
 
-    def _block(self, numbered: Any) -> ShapedBlock:
+    def _block(self, numbered: Any) -> messages.ShapedBlock:
         """Put numbers in their places."""
         texts: list[bytes] = []
         nameless: list[str] = []
         problems: list[Problem] = []
         place, other, connections = self._number, self._connection, self._connections
         for number, (text, connection, odd) in numbered:
-            if connection == NOT_WANTED:
+            if connection == messages.NOT_WANTED:
                 continue
             text = text.replace(place, b"%d" % number)
             texts.append(text.replace(other, b"%d" % connections[connection]))
             if odd is not None:
                 nameless += odd.nameless
                 problems += [each._replace(exchange=number) for each in odd.problems]
-        return ShapedBlock(b"".join(texts), len(texts), nameless, problems)
+        return messages.ShapedBlock(b"".join(texts), len(texts), nameless, problems)
 
     def connection(self, place: int) -> int:
         """Return the number of a connection in place of its provisional one."""
@@ -151,7 +146,7 @@ class MergeOrder:
         self._marks = [0] * workers
         self._begun: list[dict[Start, None]] = [{} for _ in range(workers)]
 
-    def add(self, batch: WorkerBatch, items: Iterable[_Made]) -> None:
+    def add(self, batch: messages.WorkerBatch, items: Iterable[_Made]) -> None:
         """Take what a worker made of the exchanges of a block."""
         self._late += self.hold.add(zip(*_pairs(batch.origins), items, strict=True))
 
@@ -159,7 +154,7 @@ class MergeOrder:
         """Return the first number of which nothing has left, and those before it that have not."""
         return self.hold.next, self.hold.left_behind()
 
-    def settle(self, batches: Sequence[WorkerBatch]) -> list[tuple[int, _Made]]:
+    def settle(self, batches: Sequence[messages.WorkerBatch]) -> list[tuple[int, _Made]]:
         """Return what leaves behind a block, with numbers."""
         for worker, batch in enumerate(batches):
             if batch.watermark:
@@ -178,7 +173,7 @@ def _pairs(flat: array[int]) -> tuple[array[int], array[int]]:
     return flat[::2], flat[1::2]
 
 
-def sum_of(found: Sequence[WorkerSummary]) -> WorkerSummary:
+def sum_of(found: Sequence[messages.WorkerSummary]) -> messages.WorkerSummary:
     """Add up the summaries of all workers. What each of them sees counts once."""
     first = found[0]
     statistics = first.statistics
@@ -187,7 +182,7 @@ def sum_of(found: Sequence[WorkerSummary]) -> WorkerSummary:
     heard = CapturedSides()
     for each in found:
         heard.add(each.heard)
-    return WorkerSummary(
+    return messages.WorkerSummary(
         statistics,
         first.damage,
         sum(each.skipped_bytes for each in found),

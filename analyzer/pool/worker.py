@@ -10,16 +10,9 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from kafkascope.analyzer.exchanges.pairs import Item, Rows, exchange_of, is_named
 from kafkascope.analyzer.exchanges.rows import nameless_topics, row_of
 from kafkascope.analyzer.pipeline.tables.numbers import CONNECTION, exchange_place
+from kafkascope.analyzer.pool import messages
 from kafkascope.analyzer.pool.captured_sides import CapturedSides
 from kafkascope.analyzer.pool.keys import WorkerKeys
-from kafkascope.analyzer.pool.messages import (
-    NOT_WANTED,
-    Oddity,
-    Placeholders,
-    Work,
-    WorkerBatch,
-    WorkerSummary,
-)
 from kafkascope.captures.model import BEHIND_ALL
 from kafkascope.captures.streams.shares import NeedsSingleProcess, Share
 from kafkascope.kernel.numbering import MOST_HELD
@@ -47,7 +40,11 @@ class Worker:
     """Reads a share of a capture, which is open and was not read."""
 
     def __init__(
-        self, capture: OpenInput, share: Share, placeholders: Placeholders, work: Work
+        self,
+        capture: OpenInput,
+        share: Share,
+        placeholders: messages.Placeholders,
+        work: messages.Work,
     ) -> None:
         self._capture, self._share, self._work = capture, share, work
         self._placeholders = placeholders
@@ -60,7 +57,7 @@ class Worker:
         capture.share = share
         share.number_of = self._opened
         capture.watch, capture.named = work.on_connection, work.on_name
-        self._batch = WorkerBatch()
+        self._batch = messages.WorkerBatch()
         self._made: list[bytes] = []
         self._nameless: list[_Nameless] = []
         self._names = self._sent = 0
@@ -77,7 +74,7 @@ class Worker:
         """Returns names of topics that other workers have; with True all of them, once the others
         have read as far."""
 
-    def run(self) -> Iterator[WorkerBatch | WorkerSummary]:
+    def run(self) -> Iterator[messages.WorkerBatch | messages.WorkerSummary]:
         """Yield what is sent of each block, of the end, and the summary. Raises
         `NeedsSingleProcess`."""
         capture, context = self._capture, self._capture.context
@@ -99,7 +96,7 @@ class Worker:
             self._make(each.exchange)
         self._nameless.clear()
         yield self._sending(self._nothing_begins)
-        yield WorkerSummary(
+        yield messages.WorkerSummary(
             capture.source.statistics,
             capture.damage,
             context.skipped_bytes,
@@ -115,8 +112,8 @@ class Worker:
 
     # --- what is sent
 
-    def _sending(self, settle: Callable[[WorkerBatch], None]) -> WorkerBatch:
-        batch, self._batch = self._batch, WorkerBatch()
+    def _sending(self, settle: Callable[[messages.WorkerBatch], None]) -> messages.WorkerBatch:
+        batch, self._batch = self._batch, messages.WorkerBatch()
         context = self._capture.context
         batch.text = b"".join(self._made)
         self._made.clear()
@@ -137,7 +134,7 @@ class Worker:
         batch.read = self._capture.source.statistics.captured_bytes
         return batch
 
-    def _unsettled(self, batch: WorkerBatch) -> None:
+    def _unsettled(self, batch: messages.WorkerBatch) -> None:
         """Take note of what is not complete, once there is enough for the others to know."""
         if self._count < self._enough or self._work.shape is None:
             return
@@ -147,7 +144,7 @@ class Worker:
         looked_at = len(begun) + self._capture.connections
         self._enough = self._count + looked_at // LOOKS
 
-    def _nothing_begins(self, batch: WorkerBatch) -> None:
+    def _nothing_begins(self, batch: messages.WorkerBatch) -> None:
         batch.watermark = BEHIND_ALL
         for each in self._nameless:
             batch.begun.extend(each.exchange.origin)
@@ -215,7 +212,7 @@ class Worker:
         if work.shape is None:
             return
         if not wanted:
-            batch.sizes.append(NOT_WANTED)
+            batch.sizes.append(messages.NOT_WANTED)
             return
         batch.connections.append(connection.first_packet)
         # Nobody needs these numbers any more; to copy a row takes as long as to make it.
@@ -225,6 +222,6 @@ class Worker:
         data = work.shape(row, exchange, self._capture.context.names, problems)
         nameless = nameless_topics(row)
         if problems or nameless:
-            batch.odd[len(batch.sizes)] = Oddity(problems, nameless)
+            batch.odd[len(batch.sizes)] = messages.Oddity(problems, nameless)
         batch.sizes.append(len(data))
         self._made.append(data)

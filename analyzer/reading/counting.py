@@ -38,7 +38,7 @@ def count(
     `hosts`: addresses of names that the user gave; neither these nor the names of the capture are
     counted where `through` gives other names. `whole` is a statistic of all exchanges, and of all
     beginnings and ends."""
-    _count(reading, statistics, watch=watch, through=through, hosts=hosts, whole=whole)
+    _count(reading, statistics, statistics if watch else (), through, hosts, whole)
     for each in (*statistics, whole):
         if hasattr(each, "damaged_places"):
             note_damage(each, reading.capture, one_way=reading.is_one_way)
@@ -47,8 +47,7 @@ def count(
 def _count(
     reading: Reading,
     statistics: Sequence[Any],
-    *,
-    watch: bool,
+    watching: Sequence[Any],
     through: Through | None,
     hosts: Iterable[Resolved],
     whole: Any,
@@ -80,8 +79,7 @@ def _count(
         for each in statistics:
             reading.stored.demand_rows(each)
         reading.rows_suffice = True
-    watching = (*(statistics if watch else ()), *others)
-    saws = [each.saw for each in watching if hasattr(each, "saw")]
+    saws = [each.saw for each in (*watching, *others) if hasattr(each, "saw")]
     jobs = 0 if through is not None or reading.capture.watch is not None else reading.jobs
     if jobs and _together(reading, jobs, (feed, statistics), (every, others), saws, named):
         for host in hosts:

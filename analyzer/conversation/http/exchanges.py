@@ -11,14 +11,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from kafkascope.analyzer.conversation.http.messages import (
-    RELIEVED,
-    REQUEST_LINE,
-    RESPONSE_LINE,
-    TOO_LARGE,
-    Message,
-    Messages,
-)
+from kafkascope.analyzer.conversation.http import messages
 from kafkascope.analyzer.conversation.limits import LIMITS
 from kafkascope.analyzer.model import HttpExchange
 from kafkascope.captures.model import Chunk, Closed, Gap
@@ -37,8 +30,8 @@ class _Unanswered:
 
     head: HttpHead
     wanted: bool
-    request: Message | None = None
-    response: Message | None = None
+    request: messages.Message | None = None
+    response: messages.Message | None = None
     began_ns: int = 0
     """Of the response."""
 
@@ -56,14 +49,14 @@ class HttpConversation:
         self.connection: Final = connection
         self._consumer: Final = consumer
         self._client: Final = client
-        self._requests = Messages(
+        self._requests = messages.Messages(
             requests=True,
             began=self._request,
             done=self._requested,
             lost=self._lose,
             hunting=midstream,
         )
-        self._responses = Messages(
+        self._responses = messages.Messages(
             requests=False,
             began=self._response,
             done=self._answered,
@@ -105,7 +98,7 @@ class HttpConversation:
         self._responses.evict()
         for each in (*self._waiting, self._answering):
             if each is not None and each.request is not None and each.request.body:
-                each.request = each.request._replace(body=b"", dropped=RELIEVED)
+                each.request = each.request._replace(body=b"", dropped=messages.RELIEVED)
         return []
 
     def feed(self, event: StreamEvent) -> list[Exchange]:
@@ -125,7 +118,7 @@ class HttpConversation:
                     self._side(direction).close()
         return []
 
-    def _side(self, direction: int) -> Messages:
+    def _side(self, direction: int) -> messages.Messages:
         return self._requests if direction == self._client else self._responses
 
     def _end(self) -> None:
@@ -162,12 +155,12 @@ class HttpConversation:
             self._end()
         return asked.wanted
 
-    def _requested(self, message: Message) -> None:
+    def _requested(self, message: messages.Message) -> None:
         asked, self._asking = self._asking, None
         if asked is None or not asked.wanted:
             return
         if message.body and self.held + len(message.body) > 2 * LIMITS.http_body_bytes:
-            message = message._replace(body=b"", dropped=TOO_LARGE)
+            message = message._replace(body=b"", dropped=messages.TOO_LARGE)
         asked.request = message
         self._complete(asked)
 
@@ -187,7 +180,7 @@ class HttpConversation:
         asked.began_ns = self._now_ns
         return None if asked.head.method == "HEAD" else asked.wanted
 
-    def _answered(self, message: Message) -> None:
+    def _answered(self, message: messages.Message) -> None:
         asked, self._answering = self._answering, None
         if asked is not None and asked.wanted:
             asked.response = message
@@ -227,8 +220,8 @@ def client_in(events: Iterable[StreamEvent]) -> int | None:
             m.startswith(bytes(data[: len(m)])) for m in _METHODS if data
         ):
             return direction
-        if REQUEST_LINE.search(data):
+        if messages.REQUEST_LINE.search(data):
             return direction
-        if RESPONSE_LINE.search(data):
+        if messages.RESPONSE_LINE.search(data):
             return 1 - direction
     return None

@@ -14,13 +14,7 @@ from typing import Final, Literal, NamedTuple, TypeAlias
 
 from kafkascope.analyzer.identity import ClientKey
 from kafkascope.analyzer.merging.tables import by_key
-from kafkascope.analyzer.statistics.cluster.addresses import (
-    is_address,
-    is_loopback,
-    is_private,
-    is_public,
-    plain,
-)
+from kafkascope.analyzer.statistics.cluster import addresses
 from kafkascope.analyzer.statistics.cluster.model import Advertised, Attempts, Contact
 from kafkascope.analyzer.statistics.thresholds import limit
 
@@ -68,24 +62,26 @@ class JudgedReach:
         self.advertised = by_key(place for place, _ in advertised)
         self._contacts: dict[ClientKey, dict[tuple[str, int], Contact]] = {}
         for (client_id, client_host, host, port), contact in contacts.items():
-            self._contacts.setdefault((client_id, client_host), {})[plain(host), port] = contact
+            self._contacts.setdefault((client_id, client_host), {})[addresses.plain(host), port] = (
+                contact
+            )
         self._answered = {
-            (client_host, plain(host), port)
+            (client_host, addresses.plain(host), port)
             for (_, client_host, host, port), contact in contacts.items()
             if contact.answered
         }
         """(client host, host, port) of answered clients."""
         self._served = by_key(((host, port), client) for client, host, port in self._answered)
         """(host, port) -> hosts of clients that were answered there."""
-        self._inside = {client for client, host, _ in self._answered if is_private(host)}
+        self._inside = {client for client, host, _ in self._answered if addresses.is_private(host)}
         """Hosts of clients that private addresses answer: these lead there, whatever their own."""
         self._literals: dict[tuple[str, int, int], set[str]] = {}
         """(role, node, port) -> its IP addresses."""
         for role, number, host, port in self.advertised if one_cluster else ():
-            if is_address(host):
-                self._literals.setdefault((role, number, port), set()).add(plain(host))
+            if addresses.is_address(host):
+                self._literals.setdefault((role, number, port), set()).add(addresses.plain(host))
         for (host, port), number in nodes.items() if one_cluster else ():
-            self._literals.setdefault(("broker", number, port), set()).add(plain(host))
+            self._literals.setdefault(("broker", number, port), set()).add(addresses.plain(host))
         self._taken = {
             (host, port) for (_, _, port), hosts in self._literals.items() for host in hosts
         }
@@ -100,13 +96,13 @@ class JudgedReach:
         self._attempted: dict[str, dict[int, dict[str, Attempts]]] = {}
         for (client_host, host, port), calls in attempts.items():
             by_port = self._attempted.setdefault(client_host, {}).setdefault(port, {})
-            by_port[plain(host)] = calls
+            by_port[addresses.plain(host)] = calls
 
     def hosts_of(self, node: NodeKey) -> set[str] | None:
         """Return the IP addresses of a node's host; None when the capture shows none."""
         role, number, host, port = node
-        if is_address(host):
-            return {plain(host)}
+        if addresses.is_address(host):
+            return {addresses.plain(host)}
         known = self._names.get(host.rstrip(".").lower(), set())
         return known | self._literals.get((role, number, port), set()) or None
 
@@ -126,15 +122,15 @@ class JudgedReach:
 
     def _judge(self, node: NodeKey, client: ClientKey) -> ReachWord:
         _, _, host, port = node
-        if is_loopback(host) and host == "localhost":
+        if addresses.is_loopback(host) and host == "localhost":
             mine = self._at(client, port)
-            there = [each for each in mine if is_loopback(each)]
+            there = [each for each in mine if addresses.is_loopback(each)]
             return self._direct(client, there, port)
         hosts = self.hosts_of(node)
         if hosts is None:
             return self._guess(node, client)
         word = self._direct(client, sorted(hosts), port)
-        if word in ("no", "unknown") and not is_address(host):
+        if word in ("no", "unknown") and not addresses.is_address(host):
             # Names may stand for other addresses elsewhere, and at other times.
             return "likely" if self._guess(node, client) == "likely" else word
         return word
@@ -186,7 +182,7 @@ class JudgedReach:
         clients = self.advertised_to(node)
         found = {(each, port) for client in clients for each in self._at(client, port)}
         if host == "localhost":
-            return {place for place in found if is_loopback(place[0])}
+            return {place for place in found if addresses.is_loopback(place[0])}
         for client in clients:
             found |= {(each, port) for each in self._attempted.get(client[1], {}).get(port, {})}
         if self.best(node) == "failed":
@@ -285,7 +281,7 @@ class JudgedReach:
         """Return whether a client has a public address and did not reach an advertised private one,
         although it tried, or has nowhere else to go."""
         return (
-            is_public(client[1])
+            addresses.is_public(client[1])
             and client[1] not in self._inside
             and (self.word(node, client) == "failed" or self.is_waiting(client))
         )

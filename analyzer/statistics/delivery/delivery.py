@@ -12,6 +12,7 @@ from typing import Any, Final
 from kafkascope.analyzer.identity import client_key_of
 from kafkascope.analyzer.merging.bounded import Event, Kept
 from kafkascope.analyzer.merging.measures import stretch
+from kafkascope.analyzer.statistics import exchange_batch
 from kafkascope.analyzer.statistics.delivery.audit import Audit
 from kafkascope.analyzer.statistics.delivery.ends import Bounds, listed, written
 from kafkascope.analyzer.statistics.delivery.model import DeliveryFacts, Planned, Reads
@@ -22,12 +23,6 @@ from kafkascope.analyzer.statistics.delivery.parts import (
     offset_in,
     plan_of,
     starts_of,
-)
-from kafkascope.analyzer.statistics.exchange_batch import (
-    FETCH,
-    PRODUCE,
-    ExchangeBatch,
-    PartitionColumns,
 )
 from kafkascope.analyzer.statistics.groups.events import (
     HEARTBEAT,
@@ -43,7 +38,9 @@ LIST_OFFSETS: Final = 2
 OFFSET_FETCH: Final = 9
 TXN_COMMIT: Final = 28
 # Heartbeats of share groups are not here: their members commit nothing.
-KEYS: Final = frozenset({PRODUCE, FETCH, 2, 8, 9, 11, HEARTBEAT, 14, TXN_COMMIT, 68, 88})
+KEYS: Final = frozenset(
+    {exchange_batch.PRODUCE, exchange_batch.FETCH, 2, 8, 9, 11, HEARTBEAT, 14, TXN_COMMIT, 68, 88}
+)
 KEPT_CREATE, KEPT_GET, KEPT_SET = (BASE + number for number in (1, 4, 5))
 # Requests to ZooKeeper, where consumers before 0.9 keep their offsets.
 KEPT: Final = frozenset({KEPT_CREATE, KEPT_GET, KEPT_SET})
@@ -57,7 +54,7 @@ def _fetch_event(kept: Kept) -> Event:
     return Event(time_ns, id_, part, number, "fetch", about)
 
 
-def _is_stuck(reads: Reads, parts: PartitionColumns) -> None:
+def _is_stuck(reads: Reads, parts: exchange_batch.PartitionColumns) -> None:
     """Take note of answers to a read_committed reader that stays at the last stable offset."""
     columns = parts.ends, parts.highs, parts.stables, parts.fetch_offsets
     for end, high, stable, asked, found in zip(
@@ -83,11 +80,11 @@ class Delivery(DeliveryFacts):
 
     # --- taking in
 
-    def add(self, batch: ExchangeBatch) -> None:
-        if batch.api_key == FETCH:
+    def add(self, batch: exchange_batch.ExchangeBatch) -> None:
+        if batch.api_key == exchange_batch.FETCH:
             if batch.request and batch.way == "fetch":
                 self._fetch(batch)
-        elif batch.api_key == PRODUCE:
+        elif batch.api_key == exchange_batch.PRODUCE:
             for (topic, number, error), parts in batch.parts.items():
                 ends = written(parts, sizeless=batch.exchange.sizeless)
                 if not error and max(ends) >= 0:
@@ -95,7 +92,7 @@ class Delivery(DeliveryFacts):
         else:
             self._add_other(batch)
 
-    def _add_other(self, batch: ExchangeBatch) -> None:
+    def _add_other(self, batch: exchange_batch.ExchangeBatch) -> None:
         row, exchange = batch.row, batch.exchange
         key, end_ns = row.api_key, row.time_ns + (row.latency_ns or 0)
         asked, response = exchange.request_body, exchange.response_body
@@ -166,7 +163,7 @@ class Delivery(DeliveryFacts):
             commits.failed += bool(about["error"])
         commits.events.note(row, kind, about, part)
 
-    def _fetch(self, batch: ExchangeBatch) -> None:
+    def _fetch(self, batch: exchange_batch.ExchangeBatch) -> None:
         client = batch.client
         self.polls[client].add_all(batch.begins, batch.ends)
         committed = batch.request.get("isolation_level") == READ_COMMITTED
@@ -191,7 +188,7 @@ class Delivery(DeliveryFacts):
         self,
         reads: Reads,
         bounds: Bounds,
-        parts: PartitionColumns,
+        parts: exchange_batch.PartitionColumns,
         read: tuple[int, int | None] | None,
         late_ns: int,
         *,

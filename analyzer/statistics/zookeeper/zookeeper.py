@@ -23,16 +23,8 @@ from kafkascope.analyzer.statistics.model import (
     TopicNames,
     columns,
 )
-from kafkascope.analyzer.statistics.zookeeper import operations
+from kafkascope.analyzer.statistics.zookeeper import model, operations
 from kafkascope.analyzer.statistics.zookeeper.ensembles import ensembles
-from kafkascope.analyzer.statistics.zookeeper.model import (
-    KeptSession,
-    SlowRequest,
-    Znode,
-    ZnodeChange,
-    ZooKeeperSpan,
-    label,
-)
 from kafkascope.analyzer.statistics.zookeeper.story import TreeStory
 from kafkascope.dissectors.zookeeper.types import BASE, CLOSE, CONNECT, EVENT, PING, TYPES
 
@@ -75,19 +67,21 @@ class ZooKeeper(Accumulator):
         "(ensemble)"
     )
 
-    nodes: Keyed[Znode] = table(Znode, LIMITS.znodes, unranked=1)
+    nodes: Keyed[model.Znode] = table(model.Znode, LIMITS.znodes, unranked=1)
     """By server and path."""
-    changes: Keyed[ZnodeChange] = table(
-        ZnodeChange, LIMITS.znode_changes, sample=lambda key: -key[2]
+    changes: Keyed[model.ZnodeChange] = table(
+        model.ZnodeChange, LIMITS.znode_changes, sample=lambda key: -key[2]
     )
     """By server, path, zxid and kind: created, changed, deleted."""
-    sessions: Keyed[KeptSession] = table(KeptSession, LIMITS.zookeeper_sessions)
+    sessions: Keyed[model.KeptSession] = table(model.KeptSession, LIMITS.zookeeper_sessions)
     """By id."""
-    slow: Keyed[SlowRequest] = table(SlowRequest, LIMITS.slow_requests, sample=lambda key: -key[0])
+    slow: Keyed[model.SlowRequest] = table(
+        model.SlowRequest, LIMITS.slow_requests, sample=lambda key: -key[0]
+    )
     """By latency, time and id of the exchange."""
     events: Events = whole(Events)
     """Watch events, once for each client that got it."""
-    span: ZooKeeperSpan = whole(ZooKeeperSpan)
+    span: model.ZooKeeperSpan = whole(model.ZooKeeperSpan)
 
     # --- taking in
 
@@ -146,7 +140,9 @@ class ZooKeeper(Accumulator):
             closed=(end_ns, zxid or 0) if closed else None,
         )
 
-    def _handshake(self, session: KeptSession, row: Row, exchange: Exchange, end_ns: int) -> None:
+    def _handshake(
+        self, session: model.KeptSession, row: Row, exchange: Exchange, end_ns: int
+    ) -> None:
         asked, told = exchange.request_body, exchange.response_body
         if asked is not None:
             session.take(asked=(row.time_ns, asked["timeout_ms"]))
@@ -223,7 +219,7 @@ class ZooKeeper(Accumulator):
         self,
         done: operations.ZnodeOperation,
         stat: dict[str, Any],
-        node: Znode,
+        node: model.Znode,
         server: str,
         told: dict[str, Any],
     ) -> None:
@@ -279,7 +275,7 @@ class ZooKeeper(Accumulator):
                 "latency": latency,
                 "api": slow.api,
                 "path": slow.path,
-                "zk_session": label(slow.session),
+                "zk_session": model.label(slow.session),
                 "client_address": slow.host,
                 "response_bytes": slow.response_bytes,
                 "number": slow.number,
