@@ -9,7 +9,7 @@ from typing import Any, Self
 from kafkascope.analyzer.exchanges.rows import Row
 from kafkascope.analyzer.merging.bounded import Event, Events, Names
 from kafkascope.analyzer.merging.limits import LIMITS
-from kafkascope.analyzer.merging.measures import Measures, bits, least, most, total, whole
+from kafkascope.analyzer.merging.measures import Measures, bits, least, most, smallest, total, whole
 from kafkascope.analyzer.merging.tables import Key, Keyed, table
 
 __all__ = [
@@ -27,6 +27,7 @@ __all__ = [
     "bits",
     "least",
     "most",
+    "smallest",
     "total",
     "whole",
 ]

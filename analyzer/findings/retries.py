@@ -12,17 +12,16 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from kafkascope.analyzer.findings.counting import (
     Event,
     Key,
-    Names,
+    KeyedMeasures,
     Occurrences,
     ShortEventLog,
-    most,
+    smallest,
     total,
-    whole,
 )
 from kafkascope.analyzer.findings.limits import LIMITS
 from kafkascope.analyzer.findings.security import expired_at
@@ -45,24 +44,34 @@ def by_checksum(key: Key) -> int:
     return checksum
 
 
-class Tries(Occurrences):
-    """Tries of one batch of equal bytes."""
+REFUSED: Final = -2
+"""In the place of an offset: the batch was not appended by this try, or nobody knows."""
 
-    appended: int = total()
-    unsure: Names = whole(Names)
-    """(time, version, connection or "", error or 0) of tries without an answer, or with a doubtful
-    one; the connection is there when the broker closed it."""
-    records: int | None = most()
-    landed: tuple[int, int] | None = most()
-    """(time, offset) of the last try that was appended."""
-    second: int | None = most()
-    """Number of the last exchange with it."""
 
-    def land(self, time_ns: int, offset: int) -> None:
-        """Take note of a try that was appended; -1 where the offset is unknown."""
-        self.appended += 1
-        if self.landed is None or (time_ns, offset) > self.landed:
-            self.landed = time_ns, offset
+class Try(NamedTuple):
+    """A request with a batch."""
+
+    time_ns: int
+    number: int
+    """Of the exchange."""
+    records: int
+    offset: int
+    """At which the batch was appended, -1 if that is unknown; or `REFUSED`."""
+    unsure: bool
+    """It was not answered, or in doubt."""
+    version: int
+    place: str
+    """Both ends of the connection, where the broker closed it."""
+    error: int
+
+
+class Tries(KeyedMeasures):
+    """Tries of one batch of equal bytes. Nearly all have one, which makes no finding: it costs as
+    little as can be."""
+
+    count: int = total()
+    tries: tuple[tuple[Any, ...], ...] = smallest()
+    """Fields of `Try`."""
 
 
 class Retries(Counts):
@@ -104,71 +113,72 @@ class Retries(Counts):
         before = parts.before
         closed = row.reason.endswith("by the broker")
         place = f"{row.client_address} {row.broker_address}" if closed else ""
+        connection = row.api_version or 0, place, error
         for at in places:
-            batch, begin_ns = parts.batches[at], begins[at]
+            batch = parts.batches[at]
             if worst is not None and batch.crc > worst:
                 continue
             # A retry sends the same bytes.
-            key = *about, batch.crc, batch.size
-            tries = self._try(key, begin_ns, numbers[at], batch.record_count or 0)
-            if not answered[at] or error in DOUBTFUL:
-                tries.unsure.add((begin_ns, row.api_version or 0, place, error))
-            elif not error:
-                base = bases[at]
-                tries.land(begin_ns, -1 if base is None else base + before[at])
+            unsure, offset, base = not answered[at] or error in DOUBTFUL, REFUSED, bases[at]
+            if not unsure and not error:
+                offset = -1 if base is None else base + before[at]
+            records = batch.record_count or 0
+            one = ((begins[at], numbers[at], records, offset, unsure, *connection),)
+            known = self.batches[(*about, batch.crc, batch.size)]
+            if known.count:
+                known.take(count=1, tries=one)
+            else:
+                known.count, known.tries = 1, one
             worst = self.batches.worst
 
-    def _try(self, key: Key, time_ns: int, number: int, records: int) -> Tries:
-        tries = self.batches[key]
-        tries.see_at(time_ns, number)
-        if tries.records is None or records > tries.records:
-            tries.records = records
-        if tries.second is None or number > tries.second:
-            tries.second = number
-        return tries
-
     def findings(self, view: DetectorInput) -> Iterator[Finding]:
-        for (*who, topic, number, _, _), tries in self.batches.items():
-            if tries.count < 2 or not len(tries.unsure) or tries.first is None:
-                continue
+        for (*who, topic, number, _, _), batch in self.batches.where(_is_repeated):
+            tries = sorted(map(Try._make, batch.tries))
             log, client = self.logs.get((topic, number)), view.client(*who)
+            appended = [each for each in tries if each.offset != REFUSED]
             unsure = [
                 each
-                for each in tries.unsure
-                if not _refused(each, client, view) and not _no_room(each[0], tries.landed, log)
+                for each in tries
+                if each.unsure
+                and not _refused(each, client, view)
+                and not _no_room(each, appended, log)
             ]
-            if tries.appended + len(unsure) < 2:
+            if not any(each.unsure for each in tries) or len(appended) + len(unsure) < 2:
                 continue
             place = f"{view.topic(topic)}-{number}"
-            said = sorted({error_name(each[3]) for each in unsure if each[3]})
+            said = sorted({error_name(each.error) for each in unsure if each.error})
             why = f"{listed(said)} leaves it open" if said else "one response is missing"
-            sure = "was written twice" if tries.appended > 1 else f"may be written twice: {why}"
+            sure = "was written twice" if len(appended) > 1 else f"may be written twice: {why}"
             # Of a connection that began before the capture nobody knows whether it had to
             # authenticate again: the broker closes it then, and appends nothing.
-            early = tries.appended < 2 and all(each[2] in _early_places(view) for each in unsure)
-            records = f" of {plural(tries.records, 'record')}" if tries.records else ""
-            often = "twice" if tries.count == 2 else f"{tries.count} times"
+            early = len(appended) < 2 and all(each.place in _early_places(view) for each in unsure)
+            size = max(each.records for each in tries)
+            records = f" of {plural(size, 'record')}" if size else ""
+            often = "twice" if batch.count == 2 else f"{batch.count} times"
             yield view.finding(
                 "batch-twice",
                 f"{client} sent a batch{records} for {place} {often}; it {sure}",
-                f"number in {{{tries.first[1]}, {tries.second}}}",
-                tries,
-                count=tries.count - 1,
+                f"number in {{{tries[0].number}, {max(each.number for each in tries)}}}",
+                Occurrences.of(tries),
+                count=batch.count - 1,
                 severity="note" if early else None,
                 about={"client": client, "partition": place},
             )
 
 
-def _refused(each: tuple[Any, ...], client: Client, view: DetectorInput) -> bool:
+def _is_repeated(batch: Tries) -> bool:
+    return batch.count > 1
+
+
+def _refused(each: Try, client: Client, view: DetectorInput) -> bool:
     """Return whether the broker closed the connection instead of appending."""
-    time_ns, version, place, _ = each
-    if not place:
+    if not each.place:
         return False
     span = offered(view, *client.key, "Produce")
-    if span is not None and not span.takes(version):
+    if span is not None and not span.takes(each.version):
         return True
-    address, broker = place.split(" ")
-    return expired_at(view, address, broker, time_ns)
+    address, broker = each.place.split(" ")
+    return expired_at(view, address, broker, each.time_ns)
 
 
 def _appended(kept: Kept) -> Event:
@@ -188,12 +198,12 @@ def _early_places(view: DetectorInput) -> set[str]:
     }
 
 
-def _no_room(time_ns: int, landed: tuple[int, int] | None, log: ShortEventLog | None) -> bool:
+def _no_room(each: Try, appended: list[Try], log: ShortEventLog | None) -> bool:
     """Return whether known batches fill the log between one that was there before a try and the
     batch that was appended after it."""
-    if landed is None or log is None or landed[0] <= time_ns or landed[1] < 0:
+    time_ns, offset = each.time_ns, appended[-1].offset if appended else REFUSED
+    if log is None or offset < 0 or appended[-1].time_ns <= time_ns:
         return False
-    offset = landed[1]
     known = sorted(
         (event.about["end"], event.about["base"], event.about["end_ns"]) for event in log.events
     )

@@ -7,6 +7,7 @@ from dataclasses import MISSING, Field, field
 from operator import add, methodcaller, or_
 from typing import Any, ClassVar, NamedTuple, Self, dataclass_transform
 
+from kafkascope.analyzer.merging.limits import LIMITS
 from kafkascope.analyzer.ranks import bounded
 
 _NAMING = frozenset({str, tuple})
@@ -73,6 +74,15 @@ def most() -> Any:
     """Declare a field that keeps the largest value; None when there was none. Tuples are compared
     as such."""
     return _declared(MergeRule(max, as_lists, lambda _, s: as_tuples(s)), default=None)
+
+
+def smallest(limit: int = LIMITS.names) -> Any:
+    """Declare a field of tuples, of which it keeps the smallest, at most so many."""
+
+    def combine(mine: tuple[Any, ...], other: tuple[Any, ...]) -> tuple[Any, ...]:
+        return tuple(sorted({*mine, *other})[:limit])
+
+    return _declared(MergeRule(combine, as_lists, lambda _, s: as_tuples(s)), default=())
 
 
 def whole(kind: Callable[[], Any]) -> Any:

@@ -126,7 +126,12 @@ class Keyed(dict[Key, M]):
 
     def items(self) -> list[tuple[Key, M]]:  # type: ignore[override]
         """Return all keys but the others, in their order."""
-        return sorted(super().items(), key=lambda item: _order(item[0]))
+        return self.where(lambda _: True)
+
+    def where(self, test: Callable[[M], bool]) -> list[tuple[Key, M]]:
+        """Return the keys of which a test holds, in their order."""
+        chosen = [item for item in super().items() if test(item[1])]
+        return sorted(chosen, key=lambda item: _order(item[0]))
 
     def merge(self, other: Keyed[M]) -> None:
         for key, value in dict.items(other):
