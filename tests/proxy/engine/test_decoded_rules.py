@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -47,14 +48,14 @@ def order(value: dict[str, Any] = VALUE, **more: Any) -> bytes:
 
 
 @pytest.fixture
-def schemas(tmp_path: Path) -> SchemaOptions:
-    return SchemaOptions((str(orders.schema_folder(tmp_path / "schemas")),))
+def decoding(tmp_path: Path) -> Any:
+    """Traffic of which the proxy knows the schemas."""
+    schemas = SchemaOptions((str(orders.schema_folder(tmp_path / "schemas")),))
+    return partial(traffic, schemas=schemas)
 
 
-async def test_what_matches_is_held_edited_and_goes_on_in_its_schema(
-    schemas: SchemaOptions,
-) -> None:
-    async with traffic(f"{RULE} -> hold", schemas=schemas) as (proxy, client, got):
+async def test_what_matches_is_held_edited_and_goes_on_in_its_schema(decoding: Any) -> None:
+    async with decoding(f"{RULE} -> hold") as (proxy, client, got):
         plain = order(SMALL)
         await client.ask(plain)
         assert got == [plain]  # looked at, and passed as it came
@@ -72,9 +73,9 @@ async def test_what_matches_is_held_edited_and_goes_on_in_its_schema(
         assert after.value == before.value | {"count": 7, "items": []}
 
 
-async def test_rules_follow_each_other_and_count(schemas: SchemaOptions) -> None:
+async def test_rules_follow_each_other_and_count(decoding: Any) -> None:
     rules = f"{RULE} -> delay 10ms", "record.key.user-id == 1 -> error NOT_LEADER_OR_FOLLOWER nth 2"
-    async with traffic(*rules, schemas=schemas) as (proxy, client, got):
+    async with decoding(*rules) as (proxy, client, got):
         first, second = (each.trigger for each in proxy.rules)
         answers = [await client.ask(order(value)) for value in (SMALL, VALUE, VALUE)]
         assert first.fired == 2
@@ -83,12 +84,10 @@ async def test_rules_follow_each_other_and_count(schemas: SchemaOptions) -> None
         assert len(got) == 2
 
 
-async def test_a_recording_says_what_was_done_to_which_frame(
-    schemas: SchemaOptions, tmp_path: Path
-) -> None:
+async def test_a_recording_says_what_was_done_to_which_frame(decoding: Any, tmp_path: Path) -> None:
     path = tmp_path / "seen.pcapng"
 
-    async with traffic(SLOW, schemas=schemas, recorder=Recorder(path)) as (_, client, _):
+    async with decoding(SLOW, recorder=Recorder(path)) as (_, client, _):
         for value in (SMALL, VALUE):
             await client.ask(order(value))
     with open_capture([path]) as capture:
@@ -98,7 +97,7 @@ async def test_a_recording_says_what_was_done_to_which_frame(
 
 
 async def test_records_are_decoded_beside_the_event_loop(
-    schemas: SchemaOptions, monkeypatch: pytest.MonkeyPatch
+    decoding: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     plain = Payloads.decode
     slow, threads = threading.Event(), set()
@@ -110,7 +109,7 @@ async def test_records_are_decoded_beside_the_event_loop(
 
     monkeypatch.setattr(Payloads, "decode", decode)
 
-    async with traffic(f"{RULE} -> hold", schemas=schemas) as (proxy, client, got):
+    async with decoding(f"{RULE} -> hold") as (proxy, client, got):
         client.send(order(SMALL))
         await until(lambda: threads)
         # Another connection, whose frame no such rule looks at, does not wait.
@@ -175,12 +174,8 @@ async def test_schemas_that_pass_serve_what_follows() -> None:
         assert proxy.schemas.held is not None
 
 
-async def test_of_a_large_frame_the_first_records_count(schemas: SchemaOptions) -> None:
-    async with traffic(schemas=schemas, limits=Limits(rule_record_bytes=1000)) as (
-        proxy,
-        client,
-        _,
-    ):
+async def test_of_a_large_frame_the_first_records_count(decoding: Any) -> None:
+    async with decoding(limits=Limits(rule_record_bytes=1000)) as (proxy, client, _):
         fault = parse_fault(SLOW)
         proxy.rules.add(fault)
         await client.ask(frames((None, avro()), *[(None, avro(SMALL))] * 50)[0])
@@ -191,19 +186,15 @@ async def test_of_a_large_frame_the_first_records_count(schemas: SchemaOptions) 
         assert len(said) == 1
 
 
-async def test_a_frame_that_takes_too_long_goes_on(schemas: SchemaOptions) -> None:
-    async with traffic(SLOW, schemas=schemas, limits=Limits(rule_record_s=-1.0)) as (
-        proxy,
-        client,
-        _,
-    ):
+async def test_a_frame_that_takes_too_long_goes_on(decoding: Any) -> None:
+    async with decoding(SLOW, limits=Limits(rule_record_s=-1.0)) as (proxy, client, _):
         await client.ask(order())
         assert proxy.fault.trigger.fired == 0
         assert any("see only the first ones" in text for text in proxy.said())
 
 
-async def test_a_wrong_edit_is_refused_and_the_frame_stays(schemas: SchemaOptions) -> None:
-    async with traffic(f"{RULE} -> hold", schemas=schemas) as (proxy, client, got):
+async def test_a_wrong_edit_is_refused_and_the_frame_stays(decoding: Any) -> None:
+    async with decoding(f"{RULE} -> hold") as (proxy, client, got):
         client.send(order())
         await until(lambda: len(proxy.held))
         (number,) = proxy.held
@@ -229,10 +220,10 @@ def records_in(body: dict[str, Any]) -> list[dict[str, Any]]:
 NEW = SMALL | {"note": "changed"}
 
 
-async def test_a_value_that_rules_give_is_written_by_its_schema(schemas: SchemaOptions) -> None:
+async def test_a_value_that_rules_give_is_written_by_its_schema(decoding: Any) -> None:
     """Headers, ids and other records stay; text without a schema, and null, are what they say."""
 
-    async with traffic(f"-> records set value '{orjson.dumps(NEW).decode()}'", schemas=schemas) as (
+    async with decoding(f"-> records set value '{orjson.dumps(NEW).decode()}'") as (
         proxy,
         client,
         got,
@@ -253,14 +244,8 @@ async def test_a_value_that_rules_give_is_written_by_its_schema(schemas: SchemaO
             assert [each.value is None for each in changed[:1]] == [number == 2]
 
 
-async def test_a_value_that_does_not_fit_is_told_once_and_the_frame_passes(
-    schemas: SchemaOptions,
-) -> None:
-    async with traffic("""-> records set value '{"id": 5}' first 1""", schemas=schemas) as (
-        proxy,
-        client,
-        got,
-    ):
+async def test_a_value_that_does_not_fit_is_told_once_and_the_frame_passes(decoding: Any) -> None:
+    async with decoding("""-> records set value '{"id": 5}' first 1""") as (proxy, client, got):
         plain = frames((None, b"text"), (None, avro()))[0]
         for _ in range(3):
             await client.ask(plain)
@@ -283,18 +268,18 @@ async def test_a_value_that_does_not_fit_is_told_once_and_the_frame_passes(
     ],
 )
 async def test_a_value_that_fits_no_schema_of_its_topic_is_refused(
-    schemas: SchemaOptions, rule: str, reason: str
+    decoding: Any, rule: str, reason: str
 ) -> None:
     others = ("topic == u", "topic in {t, u}", "topic != t", "not topic == t", "api == Produce")
 
-    async with traffic(schemas=schemas) as (proxy, _, _):
+    async with decoding() as (proxy, _, _):
         with pytest.raises(FaultError, match=reason):
             proxy.rules.add(parse_fault(rule))
         assert len(proxy.rules) == 0
         for each in others:  # where it may find something that it fits
             proxy.rules.add(parse_fault(f"{each} -> {rule.partition('-> ')[2]}"))
     with pytest.raises(FaultError, match=reason):
-        KafkaProxy("127.0.0.1:1", rules=[parse_fault(rule)], schemas=schemas)
+        KafkaProxy("127.0.0.1:1", rules=[parse_fault(rule)], **decoding.keywords)
 
 
 async def test_a_schema_that_the_user_assigned_serves_values_without_ids(tmp_path: Path) -> None:

@@ -55,6 +55,11 @@ def direct(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     return written
 
 
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "file.pcapng"
+
+
 SIZES = (
     [BULK] * 3,
     [BULK, 10, BULK + 1, BULK - 1, 5_000, BULK * 3, BLOCK - 1, BULK],
@@ -66,9 +71,8 @@ SIZES = (
 @pytest.mark.parametrize("sizes", SIZES)
 @pytest.mark.parametrize("pause", [False, True])
 def test_large_and_small_batches_make_one_file(
-    tmp_path: Path, direct: list[int], sizes: list[int], pause: bool
+    path: Path, direct: list[int], sizes: list[int], pause: bool
 ) -> None:
-    path = tmp_path / "file.pcapng"
     batches = [batch(seed, size) for seed, size in enumerate(sizes)]
     check_file(path, batches, pause=pause)
     if hasattr(os, "O_DIRECT") and pause:
@@ -113,7 +117,7 @@ def test_each_file_of_a_row_is_whole(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("how", ["open", "first write", "later write"])
 def test_a_file_system_that_does_not_want_it_gets_everything_the_usual_way(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, how: str
+    path: Path, monkeypatch: pytest.MonkeyPatch, how: str
 ) -> None:
     plain_open, plain_write = os.open, os.pwrite
     ours: set[int] = set()
@@ -142,14 +146,14 @@ def test_a_file_system_that_does_not_want_it_gets_everything_the_usual_way(
     monkeypatch.setattr(os, "open", opened)
     monkeypatch.setattr(os, "pwrite", pwrite)
     batches = [batch(seed, BULK * 2 + 77) for seed in range(5)]
-    sink = filled(FileSink(tmp_path / "file.pcapng"), batches)
-    assert (tmp_path / "file.pcapng").read_bytes() == content(batches)
+    sink = filled(FileSink(path), batches)
+    assert path.read_bytes() == content(batches)
     assert (sink.dropped, sink.failed) == (0, "")
 
 
 @pytest.mark.parametrize("size", [BULK // 2, BULK * 2])
 def test_behind_a_write_that_failed_nothing_is_written(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, size: int
+    path: Path, monkeypatch: pytest.MonkeyPatch, size: int
 ) -> None:
     calls = 0
     everything_waits = threading.Event()
@@ -169,7 +173,7 @@ def test_behind_a_write_that_failed_nothing_is_written(
         return written
 
     batches = [batch(seed, size) for seed in range(6)]
-    sink = FileSink(tmp_path / "file.pcapng")
+    sink = FileSink(path)
     sink.start(HEAD)
     monkeypatch.setattr(os, "pwrite", failing(os.pwrite))
     monkeypatch.setattr(os, "writev", failing(os.writev))
@@ -177,7 +181,7 @@ def test_behind_a_write_that_failed_nothing_is_written(
         sink.put(each)
     everything_waits.set()
     sink.stop(10)
-    assert content(batches).startswith((tmp_path / "file.pcapng").read_bytes())
+    assert content(batches).startswith(path.read_bytes())
     assert sink.failed == "Input/output error"
     assert sink.dropped == 5
 
@@ -193,9 +197,8 @@ def chunked(seed: int, size: int, start: int) -> Batch:
 @pytest.mark.parametrize("pause", [False, True])
 @pytest.mark.parametrize("way", ["straight", "no flag", "half", "fails", "fails later"])
 def test_what_lies_as_in_the_file_is_written_as_it_lies(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, skew: int, pause: bool, way: str
+    path: Path, monkeypatch: pytest.MonkeyPatch, skew: int, pause: bool, way: str
 ) -> None:
-    path = tmp_path / "file.pcapng"
     plain = os.pwritev
     straight: list[int] = []
 
@@ -240,9 +243,9 @@ def test_a_file_says_how_far_it_is_ahead_of_what_was_put(tmp_path: Path) -> None
     sink.stop(10)
 
 
-def test_bursts_go_to_the_page_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_bursts_go_to_the_page_cache(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     batches = [batch(seed, BULK) for seed in range(12)]
-    sink = FileSink(tmp_path / "file.pcapng")
+    sink = FileSink(path)
     sink.limit = 10 * BULK
     sink.patience_s = 10
     past: list[int] = []
@@ -264,7 +267,7 @@ def test_bursts_go_to_the_page_cache(tmp_path: Path, monkeypatch: pytest.MonkeyP
     assert len(past) < 10
     sink.put(batch(99, BULK))
     sink.stop(10)
-    assert (tmp_path / "file.pcapng").read_bytes() == content([*batches, batch(99, BULK)])
+    assert path.read_bytes() == content([*batches, batch(99, BULK)])
 
 
 def test_a_named_pipe_takes_bulk_too(tmp_path: Path) -> None:

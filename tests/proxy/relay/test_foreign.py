@@ -25,6 +25,7 @@ class Recorded(Bench):
 
     def __init__(self, path: Path) -> None:
         super().__init__(rewrite=False)
+        self.path = path
         self.recorder = Recorder(path)
         self.recorder.start()
         self.ends = Endpoint("10.0.0.4", 40_001), Endpoint("10.0.1.2", 9092)
@@ -41,15 +42,19 @@ class Recorded(Bench):
         return re.sub(r"\s+", " ", found.output)
 
 
+@pytest.fixture
+def bench(tmp_path: Path) -> Recorded:
+    return Recorded(tmp_path / "r.pcapng")
+
+
 def named(name: str, text: str) -> bool:
     return name.partition(" ")[0] in text
 
 
 @pytest.mark.parametrize(("side", "data", "name"), ALL, ids=lambda each: str(each)[:30])
 def test_a_recording_names_what_either_side_speaks(
-    side: Side, data: bytes, name: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
+    side: Side, data: bytes, name: str, bench: Recorded, caplog: pytest.LogCaptureFixture
 ) -> None:
-    bench = Recorded(tmp_path / "r.pcapng")
     whole = data + SECRET
     if side == "client" and name.startswith(("ZooKeeper", "PostgreSQL", "Redis")):
         whole = data  # the end of a word tells it
@@ -64,11 +69,10 @@ def test_a_recording_names_what_either_side_speaks(
     said = bench.check()
     assert named(name, said)
     assert "10.0.1.2:9092" in said
-    assert SECRET not in (tmp_path / "r.pcapng").read_bytes()
+    assert SECRET not in bench.path.read_bytes()
 
 
-def test_what_a_server_speaks_that_is_asked_by_a_client_of_kafka(tmp_path: Path) -> None:
-    bench = Recorded(tmp_path / "r.pcapng")
+def test_what_a_server_speaks_that_is_asked_by_a_client_of_kafka(bench: Recorded) -> None:
     bench.feed(CLIENT, request(API_VERSIONS, 0, client_id="shipping"))
     bench.feed(BROKER, b"HTTP/1.1 401 Unauthorized\r\nSet-Cookie: session=" + SECRET + b"\r\n\r\n")
     said = bench.check()
@@ -78,9 +82,8 @@ def test_what_a_server_speaks_that_is_asked_by_a_client_of_kafka(tmp_path: Path)
 
 
 def test_an_alert_is_forwarded_at_once_and_says_what_to_change(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
+    bench: Recorded, caplog: pytest.LogCaptureFixture
 ) -> None:
-    bench = Recorded(tmp_path / "r.pcapng")
     bench.feed(CLIENT, request(API_VERSIONS, 0, client_id="shipping"))
     alert = b"\x15\3\3\0\2\2\x0a"
     assert bench.feed(BROKER, alert) == [Send(CLIENT, alert)]
@@ -89,37 +92,34 @@ def test_an_alert_is_forwarded_at_once_and_says_what_to_change(
 
 
 @pytest.mark.parametrize("side", [CLIENT, BROKER])
-def test_bytes_without_a_signature_are_masked_and_no_size(side: int, tmp_path: Path) -> None:
-    bench = Recorded(tmp_path / "r.pcapng")
+def test_bytes_without_a_signature_are_masked_and_no_size(side: int, bench: Recorded) -> None:
     if side == BROKER:
         bench.feed(CLIENT, request(API_VERSIONS, 0))
     bench.feed(side, b"\xfe\xdc\xba\x98" + SECRET)
     said = bench.check()
     assert "not a Kafka request" in said if side == CLIENT else "not a Kafka response" in said
     assert "707406378" not in said
-    assert b"\xfe\xdc\xba\x98" not in (tmp_path / "r.pcapng").read_bytes()
+    assert b"\xfe\xdc\xba\x98" not in bench.path.read_bytes()
 
 
-def test_frames_before_lost_framing_stay_readable(tmp_path: Path) -> None:
+def test_frames_before_lost_framing_stay_readable(bench: Recorded) -> None:
     """They came with one read: what is not Kafka begins behind them."""
-    bench = Recorded(tmp_path / "r.pcapng")
     bench.feed(CLIENT, KAFKA)
     bench.feed(BROKER, response(METADATA, 8))
     bench.feed(BROKER, response(METADATA, 8, correlation_id=2) + b"HTTP/1.1 408 Timeout\r\n")
     bench.check()
-    listed = run("ls", tmp_path / "r.pcapng").output
+    listed = run("ls", bench.path).output
     rows = [line.split("\t") for line in listed.splitlines() if "Metadata v8" in line]
     assert [row[7] != "-" for row in rows] == [True, True]
     assert "HTTP" in listed
 
 
 @pytest.mark.parametrize("side", [CLIENT, BROKER])
-def test_lost_framing_without_a_signature_is_no_size(side: int, tmp_path: Path) -> None:
-    bench = Recorded(tmp_path / "r.pcapng")
+def test_lost_framing_without_a_signature_is_no_size(side: int, bench: Recorded) -> None:
     bench.feed(CLIENT, KAFKA)
     bench.feed(BROKER, response(METADATA, 8))
     bench.feed(side, b"\xfe\xdc\xba\x98" + SECRET)
     said = bench.check()
     assert "masked in the recording" in said
     assert "707406378" not in said
-    assert SECRET not in (tmp_path / "r.pcapng").read_bytes()
+    assert SECRET not in bench.path.read_bytes()
