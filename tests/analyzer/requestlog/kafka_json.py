@@ -8,12 +8,15 @@ from typing import Any
 from kafkascope.analyzer.requestlog.printing import printed
 from kafkascope.dissectors.layout import Layout
 
+STAMP = "[2026-11-28 18:18:52,136]"
+
 
 def line(
-    layout: Layout, body: Any, *, response: Any = "", stamp: str = "[2026-11-28 18:18:52,136]"
+    layout: Layout, body: Any, *, response: Any = "", stamp: str = STAMP, **more: Any
 ) -> bytes:
-    """Return a line of Kafka's own pattern whose request has that body."""
-    document = {
+    """Return a line of Kafka's own pattern whose request has that body. `more`: other fields of the
+    document; those of objects in it are added."""
+    document: dict[str, Any] = {
         "isForwarded": False,
         "requestHeader": {
             "requestApiKey": layout.message.key,
@@ -37,7 +40,8 @@ def line(
         "listener": "PLAINTEXT",
         "clientInformation": {"softwareName": "unknown", "softwareVersion": "unknown"},
     }
+    for name, value in more.items():
+        document[name] = document[name] | value if isinstance(value, dict) else value
     text = json.dumps(document, ensure_ascii=False, separators=(",", ":"))
-    return f"{stamp} DEBUG Completed request:{text} (kafka.request.logger)\n".encode(
-        "utf-8", "surrogatepass"
-    )
+    text = f"{stamp} DEBUG Completed request:{text} (kafka.request.logger)\n"
+    return text.encode("utf-8", "surrogatepass")

@@ -36,10 +36,19 @@ STAMP, LEVEL, MESSAGE = (
     PLAIN[32 : PLAIN.index(b" (kafka.request.logger)")].decode(),
 )
 ARRIVED = "2026-11-28T12:48:52.137215518Z"
+LOCAL = STAMP[1:-1]
+
+
+INSTANT = {"epochSecond": 1795889932, "nanoOfSecond": 136000000}
+UTC_STAMP = "2026-11-28T18:18:52.136000000Z"
+
+
+def doc(**fields: Any) -> bytes:
+    return json.dumps(fields).encode() + b"\n"
 
 
 def docker(text: str, stream: str = "stdout") -> bytes:
-    return json.dumps({"log": text, "stream": stream, "time": ARRIVED}).encode() + b"\n"
+    return doc(log=text, stream=stream, time=ARRIVED)
 
 
 def only(data: bytes) -> LogLine:
@@ -59,60 +68,43 @@ def ecs(**more: Any) -> bytes:
 @pytest.mark.parametrize(
     ("data", "time", "level", "arrived"),
     [
-        (PLAIN, "2026-11-28 18:18:52,136", "DEBUG", ""),
-        (PLAIN.replace(b"\n", b"\r\n"), "2026-11-28 18:18:52,136", "DEBUG", ""),
-        (PLAIN[:-1], "2026-11-28 18:18:52,136", "DEBUG", ""),
-        (docker(PLAIN.decode()), "2026-11-28 18:18:52,136", "DEBUG", ARRIVED),
+        (PLAIN, LOCAL, "DEBUG", ""),
+        (PLAIN.replace(b"\n", b"\r\n"), LOCAL, "DEBUG", ""),
+        (PLAIN[:-1], LOCAL, "DEBUG", ""),
+        (docker(PLAIN.decode()), LOCAL, "DEBUG", ARRIVED),
         (
             docker(PLAIN[:90].decode()) + docker(PLAIN[90:].decode()),
-            "2026-11-28 18:18:52,136",
+            LOCAL,
             "DEBUG",
             ARRIVED,
         ),
-        (f"{ARRIVED} stdout F ".encode() + PLAIN, "2026-11-28 18:18:52,136", "DEBUG", ARRIVED),
+        (f"{ARRIVED} stdout F ".encode() + PLAIN, LOCAL, "DEBUG", ARRIVED),
         (
             f"{ARRIVED} stdout P ".encode()
             + PLAIN[:90]
             + f"\n{ARRIVED} stderr F other\n{ARRIVED} stdout F ".encode()
             + PLAIN[90:],
-            "2026-11-28 18:18:52,136",
+            LOCAL,
             "DEBUG",
             ARRIVED,
         ),
-        (f"{ARRIVED} ".encode() + PLAIN, "2026-11-28 18:18:52,136", "DEBUG", ARRIVED),
-        (b"[pod/kafka-0/kafka] " + PLAIN, "2026-11-28 18:18:52,136", "DEBUG", ""),
+        (f"{ARRIVED} ".encode() + PLAIN, LOCAL, "DEBUG", ARRIVED),
+        (b"[pod/kafka-0/kafka] " + PLAIN, LOCAL, "DEBUG", ""),
         (
             f"[pod/kafka-0/kafka] {ARRIVED} ".encode() + PLAIN,
-            "2026-11-28 18:18:52,136",
+            LOCAL,
             "DEBUG",
             ARRIVED,
         ),
-        (b"kafka-0-1  | " + PLAIN, "2026-11-28 18:18:52,136", "DEBUG", ""),
+        (b"kafka-0-1  | " + PLAIN, LOCAL, "DEBUG", ""),
         (ecs(), "2026-11-28T18:18:52.136Z", "DEBUG", ""),
         (docker(ecs().decode()), "2026-11-28T18:18:52.136Z", "DEBUG", ARRIVED),
         (f"{ARRIVED} stdout F ".encode() + ecs(), "2026-11-28T18:18:52.136Z", "DEBUG", ARRIVED),
+        (doc(instant=INSTANT, level="DEBUG", message=MESSAGE), UTC_STAMP, "DEBUG", ""),
+        (doc(timeMillis=1795889932136, level="INFO", message=MESSAGE), UTC_STAMP, "INFO", ""),
         (
-            json.dumps(
-                {
-                    "instant": {"epochSecond": 1795889932, "nanoOfSecond": 136000000},
-                    "level": "DEBUG",
-                    "loggerName": "kafka.request.logger",
-                    "message": MESSAGE,
-                }
-            ).encode(),
-            "2026-11-28T18:18:52.136000000Z",
-            "DEBUG",
-            "",
-        ),
-        (
-            json.dumps({"timeMillis": 1795889932136, "level": "INFO", "message": MESSAGE}).encode(),
-            "2026-11-28T18:18:52.136000000Z",
-            "INFO",
-            "",
-        ),
-        (
-            json.dumps({"ts": ARRIVED, "line": PLAIN.decode()}).encode(),
-            "2026-11-28 18:18:52,136",
+            doc(ts=ARRIVED, line=PLAIN.decode()),
+            LOCAL,
             "DEBUG",
             ARRIVED,
         ),
@@ -145,10 +137,6 @@ def test_what_surrounds_a_line_is_undone(data: bytes, time: str, level: str, arr
 
 LATER = "2026-11-28T18:18:52.139Z"
 BERLIN = "[2026-11-28 19:18:52,136] DEBUG " + MESSAGE + " (kafka.request.logger)"
-
-
-def doc(**fields: Any) -> bytes:
-    return json.dumps(fields).encode() + b"\n"
 
 
 @pytest.mark.parametrize(

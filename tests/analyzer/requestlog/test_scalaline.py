@@ -18,136 +18,101 @@ def parsed(text: str) -> Any:
     return parse_text(f"Completed request:{text}{TAIL}".encode(), 0, "TRACE")
 
 
+RECORDS = ("topic_data.partition_data.records",)
+METADATA = ("topics.partitions.committed_metadata",)
+
+
+def sent(index: int) -> dict[str, Any]:
+    return {"partition_data": [{"index": index, "records": None}]}
+
+
+def fetched(topic: str, partition: int, offset: int, size: int) -> dict[str, Any]:
+    of_topic = {"partition": partition, "fetch_offset": offset, "partition_max_bytes": size}
+    return {"topic": topic, "partitions": [of_topic]}
+
+
+def listed(of_topic: dict[str, Any]) -> list[dict[str, Any]]:
+    return [{"name": "a", "partitions": [of_topic]}]
+
+
 @pytest.mark.parametrize(
-    ("text", "body", "unknown", "sizes"),
+    ("name", "fields", "body", "unknown", "sizes"),
     [
         (
-            "Name: ProducerRequest; Version: 0; CorrelationId: 1; ClientId: c; RequiredAcks: -1; "
-            "AckTimeoutMs: 30000 ms; TopicAndPartition: [a,0] -> 1019,[b,3] -> 7",
-            {
-                "acks": -1,
-                "timeout_ms": 30000,
-                "topic_data": [
-                    {"name": "a", "partition_data": [{"index": 0, "records": None}]},
-                    {"name": "b", "partition_data": [{"index": 3, "records": None}]},
-                ],
-            },
-            ("topic_data.partition_data.records",),
+            "ProducerRequest; Version: 0",
+            "RequiredAcks: -1; AckTimeoutMs: 30000 ms; TopicAndPartition: [a,0] -> 1019,[b,3] -> 7",
+            {"acks": -1, "timeout_ms": 30000}
+            | {"topic_data": [{"name": "a"} | sent(0), {"name": "b"} | sent(3)]},
+            RECORDS,
             {("a", 0): 1019, ("b", 3): 7},
         ),
         (
-            "Name: FetchRequest; Version: 0; CorrelationId: 1; ClientId: c; ReplicaId: 2; MaxWait: "
-            "500 ms; MinBytes: 1 bytes; RequestInfo: [a,0] -> PartitionFetchInfo(5,1048576)",
-            {
-                "replica_id": 2,
-                "max_wait_ms": 500,
-                "min_bytes": 1,
-                "topics": [
-                    {
-                        "topic": "a",
-                        "partitions": [
-                            {"partition": 0, "fetch_offset": 5, "partition_max_bytes": 1048576}
-                        ],
-                    }
-                ],
-            },
+            "FetchRequest; Version: 0",
+            "ReplicaId: 2; MaxWait: 500 ms; MinBytes: 1 bytes; RequestInfo: [a,0] -> "
+            "PartitionFetchInfo(5,1048576)",
+            {"replica_id": 2, "max_wait_ms": 500, "min_bytes": 1}
+            | {"topics": [fetched("a", 0, 5, 1048576)]},
             (),
             {},
         ),
         (
-            "Name: FetchRequest; Version: 3; CorrelationId: 1; ClientId: c; ReplicaId: 2; MaxWait: "
-            "5 ms; MinBytes: 1 bytes; MaxBytes:9 bytes; RequestInfo: "
+            "FetchRequest; Version: 3",
+            "ReplicaId: 2; MaxWait: 5 ms; MinBytes: 1 bytes; MaxBytes:9 bytes; RequestInfo: "
             "([a,1],PartitionFetchInfo(5,7)),([b,0],PartitionFetchInfo(0,8))",
-            {
-                "replica_id": 2,
-                "max_wait_ms": 5,
-                "min_bytes": 1,
-                "max_bytes": 9,
-                "topics": [
-                    {
-                        "topic": "a",
-                        "partitions": [
-                            {"partition": 1, "fetch_offset": 5, "partition_max_bytes": 7}
-                        ],
-                    },
-                    {
-                        "topic": "b",
-                        "partitions": [
-                            {"partition": 0, "fetch_offset": 0, "partition_max_bytes": 8}
-                        ],
-                    },
-                ],
+            {"replica_id": 2, "max_wait_ms": 5, "min_bytes": 1, "max_bytes": 9}
+            | {"topics": [fetched("a", 1, 5, 7), fetched("b", 0, 0, 8)]},
+            (),
+            {},
+        ),
+        (
+            "OffsetRequest; Version: 0",
+            "ReplicaId: -1; RequestInfo: [a,0] -> PartitionOffsetRequestInfo(-2,1)",
+            {"replica_id": -1}
+            | {
+                "topics": listed({"partition_index": 0, "timestamp": -2, "max_num_offsets": 1}),
             },
             (),
             {},
         ),
         (
-            "Name: OffsetRequest; Version: 0; CorrelationId: 1; ClientId: c; ReplicaId: -1; "
-            "RequestInfo: [a,0] -> PartitionOffsetRequestInfo(-2,1)",
-            {
-                "replica_id": -1,
-                "topics": [
-                    {
-                        "name": "a",
-                        "partitions": [
-                            {"partition_index": 0, "timestamp": -2, "max_num_offsets": 1}
-                        ],
-                    }
-                ],
-            },
-            (),
-            {},
-        ),
-        (
-            "Name: TopicMetadataRequest; Version: 0; CorrelationId: 1; ClientId: c; Topics: a,b",
+            "TopicMetadataRequest; Version: 0",
+            "Topics: a,b",
             {"topics": [{"name": "a"}, {"name": "b"}]},
             (),
             {},
         ),
         (
-            "Name: OffsetFetchRequest; Version: 1; CorrelationId: 1; ClientId: c; GroupId: g; "
-            "RequestInfo: [a,0],[a,1]",
+            "OffsetFetchRequest; Version: 1",
+            "GroupId: g; RequestInfo: [a,0],[a,1]",
             {"group_id": "g", "topics": [{"name": "a", "partition_indexes": [0, 1]}]},
             (),
             {},
         ),
         (
-            "Name: OffsetCommitRequest; Version: 2; CorrelationId: 1; ClientId: c; GroupId: g; "
-            "GroupGenerationId: 1; MemberId: m; RetentionMs: -1; RequestInfo: [a,0] -> "
+            "OffsetCommitRequest; Version: 2",
+            "GroupId: g; GroupGenerationId: 1; MemberId: m; RetentionMs: -1; RequestInfo: [a,0] -> "
             "[OffsetMetadata[26,NO_METADATA],CommitTime -1,ExpirationTime -1]",
-            {
-                "group_id": "g",
-                "generation_id_or_member_epoch": 1,
-                "member_id": "m",
-                "retention_time_ms": -1,
-                "topics": [
-                    {
-                        "name": "a",
-                        "partitions": [
-                            {"partition_index": 0, "committed_offset": 26, "committed_metadata": ""}
-                        ],
-                    }
-                ],
+            {"group_id": "g", "generation_id_or_member_epoch": 1, "member_id": "m"}
+            | {"retention_time_ms": -1}
+            | {
+                "topics": listed(
+                    {"partition_index": 0, "committed_offset": 26, "committed_metadata": ""}
+                )
             },
-            ("topics.partitions.committed_metadata",),
+            METADATA,
             {},
         ),
+        ("ConsumerMetadataRequest; Version: 0", "Group: g", {"key": "g"}, (), {}),
         (
-            "Name: ConsumerMetadataRequest; Version: 0; CorrelationId: 1; ClientId: c; Group: g",
-            {"key": "g"},
-            (),
-            {},
-        ),
-        (
-            "Name: Heartbeat; Version: 0; CorrelationId: 1; ClientId: c; Body: {group_id=g,"
-            "group_generation_id=3,member_id=m}",
+            "Heartbeat; Version: 0",
+            "Body: {group_id=g,group_generation_id=3,member_id=m}",
             {"group_id": "g", "generation_id": 3, "member_id": "m"},
             (),
             {},
         ),
         (
-            "Name: FetchRequest; Version: 0; CorrelationId: 1; ClientId: c; ReplicaId: 2; "
-            "MaxWait: 500 ms; MinBytes: 1 bytes",
+            "FetchRequest; Version: 0",
+            "ReplicaId: 2; MaxWait: 500 ms; MinBytes: 1 bytes",
             {"replica_id": 2, "max_wait_ms": 500, "min_bytes": 1, "topics": []},
             ("topics",),
             {},
@@ -155,9 +120,9 @@ def parsed(text: str) -> Any:
     ],
 )
 def test_requests(
-    text: str, body: Any, unknown: tuple[str, ...], sizes: dict[tuple[str, int], int]
+    name: str, fields: str, body: Any, unknown: tuple[str, ...], sizes: dict[tuple[str, int], int]
 ) -> None:
-    found = parsed(text)
+    found = parsed(f"Name: {name}; CorrelationId: 1; ClientId: c; {fields}")
     assert found.request.gap == ""
     assert found.request.body == body
     assert found.request.unknown == unknown
