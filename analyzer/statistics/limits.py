@@ -83,9 +83,8 @@ class StatisticsLimits(NamedTuple):
 
     # --- applications and journeys of records
 
-    # Applications by topic and group; ends of transactions, of which a row takes 24 bytes.
+    # Applications by topic and group.
     edges: int = 10_000
-    transaction_ends: int = 1 << 16
     # What is known of records that are followed: some five moments of each of 1,000 ways.
     journey_moments: int = 20_000
     # Ranges of acquired records in one response about a partition: brokers send one for each batch.

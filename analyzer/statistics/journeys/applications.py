@@ -8,40 +8,23 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import compress
-from typing import Any, Final
+from typing import Any, Final, NamedTuple, TypeAlias
 
+from kafkascope.analyzer.bodies.contents import COUNTING_LIMIT
 from kafkascope.analyzer.identity import identity_of
 from kafkascope.analyzer.merging.measures import stretch
-from kafkascope.analyzer.merging.tables import Key, sums
+from kafkascope.analyzer.merging.tables import Key
+from kafkascope.analyzer.statistics import exchange_batch as exchanges
 from kafkascope.analyzer.statistics.delivery.parts import schema_id
-from kafkascope.analyzer.statistics.exchange_batch import (
-    CARRIERS,
-    PRODUCE,
-    SHARE_FETCH,
-    ExchangeBatch,
-    PartitionColumns,
-    replica_id,
-)
-from kafkascope.analyzer.statistics.journeys.carried import SPECIAL, At, Carried, fetched, markers
+from kafkascope.analyzer.statistics.exchange_batch import ExchangeBatch, PartitionColumns
+from kafkascope.analyzer.statistics.journeys import facts
 from kafkascope.analyzer.statistics.journeys.clients import MapClients
-from kafkascope.analyzer.statistics.journeys.facts import (
-    LOOKED_UP,
-    MEMBER,
-    SENDS_OFFSETS,
-    Edge,
-    MapFacts,
-    number_of,
-)
-from kafkascope.analyzer.statistics.journeys.model import Application, AppMap, By, Read, Write
-from kafkascope.analyzer.statistics.model import (
-    Line,
-    TopicNames,
-    columns,
-    filled,
-    topic_key,
-    topic_label,
-)
-from kafkascope.dissectors.records.batches import CONTROL
+from kafkascope.analyzer.statistics.journeys.facts import NOWHERE, Edge, number_of
+from kafkascope.analyzer.statistics.journeys.model import AppMap, By, Write
+from kafkascope.analyzer.statistics.limits import LIMITS
+from kafkascope.analyzer.statistics.model import Line, TopicNames, columns, filled, topic_key
+from kafkascope.dissectors.records.batches import CONTROL, TRANSACTIONAL
+from kafkascope.dissectors.records.records import Batch, open_batch
 
 FIND_COORDINATOR: Final = 10
 INIT_PRODUCER_ID: Final = 22
@@ -50,14 +33,21 @@ OFFSETS_IN_TRANSACTION: Final = 28
 OF_GROUPS: Final = frozenset({8, 9, 10, 11, 12, 13, 14, OFFSETS_IN_TRANSACTION, 68, 76, 79, 88})
 """APIs that name the group of their client."""
 READ_COMMITTED: Final = 1
+# The magic of record batches; message sets have 0 or 1.
+RECORD_BATCH: Final = 2
+# Bytes of the key of a control record: version and type.
+MARKER_KEY: Final = 4
+
+At: TypeAlias = tuple[str | None, int]
+"""Topic key and partition."""
 
 
-class Applications(MapFacts):
+class Applications(facts.MapFacts):
     """Edges between clients and topics, and who the clients are."""
 
     NAME = "map"
-    VERSION = 6
-    KEYS = OF_GROUPS | CARRIERS | {INIT_PRODUCER_ID, END_TRANSACTION}
+    VERSION = 7
+    KEYS = OF_GROUPS | exchanges.CARRIERS | {INIT_PRODUCER_ID, END_TRANSACTION}
     SINGLY = frozenset({END_TRANSACTION})
     COLUMNS = columns(
         "application way topic group records bytes (first) (last) peers clients users software "
@@ -66,21 +56,36 @@ class Applications(MapFacts):
     )
 
     def add(self, batch: ExchangeBatch) -> None:
-        who = tuple(identity_of(batch.row))
-        if batch.api_key == PRODUCE:
-            for (topic, number, error), parts in batch.parts.items():
+        who, key = tuple(identity_of(batch.row)), batch.api_key
+        for (topic, number, error), parts in batch.parts.items():
+            if key == exchanges.PRODUCE:
                 self._produced(batch, who, (topic, number), error, parts)
-            if batch.exchange.sizeless and not batch.parts:
-                self.clients[who].unnamed += len(batch)
-        elif batch.api_key in CARRIERS:
-            for (topic, number, _), parts in batch.parts.items():
-                at = topic, number
-                self._fetched(batch, who, at, parts, fetched(batch, at, parts))
-            self._waited(batch, who)
-        elif batch.api_key == END_TRANSACTION:
-            self._ended(batch)
-        elif batch.api_key in self.KEYS:
-            self._named(batch, who)
+            else:
+                self._fetched(batch, who, (topic, number), parts)
+        if key in exchanges.CARRIERS and batch.way == "replica":
+            return
+        for (topic, _), asks in batch.unanswered.items():
+            edge = self.reads[(*who, topic)]
+            stretch(edge, min(asks)[0], max(asks)[0])
+            # Up to 0.11 lines have no responses.
+            edge.unread += batch.exchange.sizeless
+        if key == exchanges.PRODUCE and batch.exchange.sizeless and not batch.parts:
+            self.clients[who].unnamed += len(batch)
+        request = batch.request
+        if key in exchanges.CARRIERS and (rack := request.get("rack_id")):
+            self.clients[who].racks.add(rack)
+        if key == END_TRANSACTION:
+            if request and not (batch.exchange.response_body or {}).get("error_code"):
+                end = request["producer_id"], int(request["committed"])
+                self.ends.add(batch.row.time_ns, NOWHERE, NOWHERE, NOWHERE, *end)
+        elif name := request.get("transactional_id"):
+            self.clients[who].transactional_ids.add(name)
+        for group, how, topics in _groups(key, request):
+            mine = self.groups[(*who, group)]
+            mine.how |= how
+            stretch(mine, batch.first_ns, batch.last_ns)
+            for each in topics:
+                mine.topics.add((each,))
 
     def _produced(
         self, batch: ExchangeBatch, who: Key, at: At, error: int, parts: PartitionColumns
@@ -88,14 +93,12 @@ class Applications(MapFacts):
         """Count what a Produce sent to one partition."""
         edge = self.writes[(*who, at[0])]
         stretch(edge, min(parts.begins), max(parts.begins))
-        if name := batch.request.get("transactional_id"):
-            self.clients[who].transactional_ids.add(name)
         if error:
             return
         taken = parts.answered
         if batch.request.get("acks") == 0:
             taken = [True] * len(taken)
-        self._count_line(edge, batch, at)
+        _count_line(edge, batch, at)
         edge.records += sum(compress(parts.sums(parts.counts), taken))
         edge.bytes += sum(map(len, compress(parts.blobs, taken)))
         pairs = zip(parts.by_batch(parts.blobs), parts.batches, strict=True)
@@ -103,118 +106,46 @@ class Applications(MapFacts):
             if schema is not None:
                 edge.schemas.add(schema)
 
-    def _fetched(
-        self,
-        batch: ExchangeBatch,
-        who: Key,
-        at: At,
-        parts: PartitionColumns,
-        rows: list[Carried],
-    ) -> None:
+    def _fetched(self, batch: ExchangeBatch, who: Key, at: At, parts: PartitionColumns) -> None:
         """Count what a Fetch or ShareFetch brought of one partition."""
-        topic, client, replica = number_of(at[0]), number_of(who), batch.way == "replica"
-        if any(row.bits & SPECIAL for row in rows):
-            for time_ns, *marker in markers(batch, at, parts):
-                self.markers.add(time_ns, topic, at[1], *marker)
+        place, replica, rows = (number_of(at[0]), at[1]), batch.way == "replica", _rows(parts)
+        if batch.api_key == exchanges.SHARE_FETCH:
+            rows = _acquired(_answers(batch.exchange.response_body, at), parts, rows)
+        if any(row.bits & (CONTROL | TRANSACTIONAL) for row in rows):
+            for time_ns, *end in _ends(batch, at, parts):
+                self.ends.add(time_ns, *place, *end)
         if replica:
-            edge = self.replicas[(replica_id(batch.request), at[0])]
+            edge = self.replicas[(exchanges.replica_id(batch.request), at[0])]
         else:
             edge = self.reads[(*who, at[0])]
             rows = [row for row in rows if not row.bits & CONTROL]
         stretch(edge, min(parts.begins), max(parts.ends))
-        self._count_line(edge, batch, at)
+        _count_line(edge, batch, at)
         edge.records += sum(row.records for row in rows)
         edge.bytes += sum(row.size for row in rows)
         if replica:
             return
-        judged = batch.request.get("isolation_level") == READ_COMMITTED
+        client, judged = number_of(who), batch.request.get("isolation_level") == READ_COMMITTED
         undecided = [row for row in rows if judged and row.producer_id >= 0]
         edge.records -= sum(row.records for row in undecided)
         self.got.add_rows(
-            (row.time_ns, topic, at[1], *row[1:5], client, row.producer_id, row.checksum, judged)
+            (row.time_ns, *place, *row[1:5], client, row.producer_id, row.checksum, judged)
             for row in self._kept(at[1], rows, undecided)
         )
 
-    def _count_line(self, edge: Edge, batch: ExchangeBatch, at: At) -> None:
-        """Count the bytes of a partition that a line of a request log tells."""
-        if batch.exchange.sizeless:
-            edge.unread += 1
-            edge.bytes += batch.record_sizes.get(at, 0)
-
-    def _kept(self, number: int, rows: list[Carried], undecided: list[Carried]) -> list[Carried]:
-        """Return the fetched batches of a partition that are kept: those whose transaction decides
-        whether the client sees them."""
+    def _kept(
+        self, number: int, rows: list[FetchedBatch], undecided: list[FetchedBatch]
+    ) -> list[FetchedBatch]:
+        """Return the batches that are kept: those whose transaction decides whether the client sees
+        them."""
         return undecided
-
-    def _waited(self, batch: ExchangeBatch, who: Key) -> None:
-        """Take note of partitions that a Fetch asked for and no response had, and of its rack and
-        group."""
-        if batch.way == "replica":
-            return
-        for (topic, _), asks in batch.unanswered.items():
-            edge = self.reads[(*who, topic)]
-            stretch(edge, min(asks)[0], max(asks)[0])
-            # Up to 0.11 lines have no responses.
-            edge.unread += batch.exchange.sizeless
-        if rack := batch.request.get("rack_id"):
-            self.clients[who].racks.add(rack)
-        if batch.api_key == SHARE_FETCH and (group := batch.request.get("group_id")):
-            mine = self.groups[(*who, group)]
-            mine.how |= MEMBER
-            stretch(mine, min(batch.begins), max(batch.begins))
-
-    def _ended(self, batch: ExchangeBatch) -> None:
-        """Take note of how a transaction ends."""
-        request, response = batch.exchange.request_body, batch.exchange.response_body or {}
-        if request is not None and not response.get("error_code"):
-            self.ends.add(batch.row.time_ns, request["producer_id"], int(request["committed"]))
-
-    def _named(self, batch: ExchangeBatch, who: Key) -> None:
-        """Take note of the groups and the transactional id that a request names."""
-        request, key = batch.exchange.request_body or {}, batch.api_key
-        if key in (INIT_PRODUCER_ID, OFFSETS_IN_TRANSACTION) and (
-            name := request.get("transactional_id")
-        ):
-            self.clients[who].transactional_ids.add(name)
-        for group, how, topics in _groups(key, request):
-            mine = self.groups[(*who, group)]
-            mine.how |= how
-            stretch(mine, batch.first_ns, batch.last_ns)
-            for topic in topics:
-                mine.topics.add((topic,))
 
     def map_of(
         self, names: TopicNames | None = None, by: By = "application", *, brokers: bool = False
     ) -> AppMap:
-        """Return the map; with `brokers` that replicate."""
-        found = self.applications(names, by) + (self.brokers(names) if brokers else [])
-        return AppMap(found, sum(each.unnamed for each in self.clients.values()))
-
-    def applications(
-        self, names: TopicNames | None = None, by: By = "application"
-    ) -> list[Application]:
-        """Return the applications, by name. `by`: what they are in place of applications."""
-        return MapClients(self, names, by).applications()
-
-    def brokers(self, names: TopicNames | None = None) -> list[Application]:
-        """Return the brokers that replicate, as applications that read."""
-        found = sums(
-            Edge,
-            (
-                ((node, str(topic_label(topic, names))), edge)
-                for (node, topic), edge in self.replicas.items()
-            ),
-        )
-        reads: dict[int, list[Read]] = {}
-        for (node, topic), each in sorted(found.items()):
-            of_node = reads.setdefault(node, [])
-            if each.bytes:
-                of_node.append(Read(topic, None, *each.sums, *each.times))
-        about = "node ID of a follower"
-        return [
-            Application(f"broker {node}", (), about, (), (), (), (), (), tuple(of_node))
-            for node, of_node in reads.items()
-        ]
+        """Return the map. `by`: what is in place of applications; with `brokers` that replicate, as
+        applications that read."""
+        return MapClients(self, names, by).map(brokers=brokers)
 
     def rows(self, names: TopicNames | None = None, by: By = "application") -> list[Line]:
         """Return one line for each edge."""
@@ -224,27 +155,20 @@ class Applications(MapFacts):
 def edge_lines(shown: AppMap) -> list[Line]:
     """Return one line for each edge, with the applications at its topic's other side."""
     writers, readers = shown.sides()
-    sides: dict[str, Mapping[str, Sequence[Any]]] = {"writes": readers, "reads": writers}
     lines = []
     for each, edge in shown.edges():
-        way = "writes" if isinstance(edge, Write) else "reads"
-        peers = dict.fromkeys(other.name for other, _ in sides[way].get(edge.topic, ()))
-        lines.append(
-            filled(
-                Applications.COLUMNS,
-                edge,
-                application=each.name,
-                way=way,
-                group=edge.group if isinstance(edge, Read) else None,
-                peers=list(peers),
-                clients=list(each.client_ids),
-                users=list(each.users),
-                software=list(each.software),
-                racks=list(each.racks),
-                schemas=list(map(str, edge.schemas)) if isinstance(edge, Write) else [],
-                rule=each.rule,
-            )
-        )
+        writes = isinstance(edge, Write)
+        peers = (readers if writes else writers).get(edge.topic, ())
+        about: Line = {
+            "application": each.name,
+            "way": "writes" if writes else "reads",
+            "group": None if isinstance(edge, Write) else edge.group,
+            "peers": list(dict.fromkeys(other.name for other, _ in peers)),
+            "clients": list(each.client_ids),
+            "schemas": list(map(str, edge.schemas)) if isinstance(edge, Write) else [],
+        }
+        about |= {name: list(getattr(each, name)) for name in ("users", "software", "racks")}
+        lines.append(filled(Applications.COLUMNS, edge, **about, rule=each.rule))
     return lines
 
 
@@ -253,16 +177,139 @@ def _groups(key: int | None, request: Mapping[str, Any]) -> Iterator[tuple[str, 
     if key == FIND_COORDINATOR:
         # Of a share group, KIP-932 has the partition behind the name.
         names = (request.get("key"), *(request.get("coordinator_keys") or ()))
-        for name in names if not request.get("key_type") else ():
-            if name:
-                yield name, LOOKED_UP, []
+        yield from (
+            (name, facts.LOOKED_UP, []) for name in names if name and not request.get("key_type")
+        )
         return
-    how = SENDS_OFFSETS if key == OFFSETS_IN_TRANSACTION else MEMBER
+    how = facts.SENDS_OFFSETS if key == OFFSETS_IN_TRANSACTION else facts.MEMBER
     for each in request.get("groups") or (request,):
         if group := each.get("group_id"):
-            topics = (topic for topic in each.get("topics") or () if isinstance(topic, dict))
-            yield (
-                group,
-                how,
-                [topic_key(of.get("name"), of.get("topic_id")) or "" for of in topics],
-            )
+            topics = [topic for topic in each.get("topics") or () if isinstance(topic, dict)]
+            keys = [topic_key(topic.get("name"), topic.get("topic_id")) or "" for topic in topics]
+            yield group, how, keys
+
+
+def _count_line(edge: Edge, batch: ExchangeBatch, at: At) -> None:
+    """Count the bytes of a partition that a line of a request log tells."""
+    if batch.exchange.sizeless:
+        edge.unread += 1
+        edge.bytes += batch.record_sizes.get(at, 0)
+
+
+# --- fetched batches
+
+
+class FetchedBatch(NamedTuple):
+    """A row of `facts.Got`, without what all of a response have in common."""
+
+    time_ns: int
+    base: int
+    last: int
+    asked: int
+    records: int
+    producer_id: int
+    checksum: int
+    bits: int
+    size: int
+
+
+def _rows(parts: PartitionColumns) -> list[FetchedBatch]:
+    """Return what was fetched of one partition: a broker sends whole batches, of which the client
+    skips what is before the offset it asked for. Single messages of old formats become runs."""
+    rows: list[FetchedBatch] = []
+    of_exchanges = parts.ends, parts.blobs, parts.fetch_offsets, range(len(parts.held))
+    run = NOWHERE
+    for each, count, end, blob, ask, exchange in zip(
+        *(parts.batches, parts.counts, *map(parts.by_batch, of_exchanges)), strict=True
+    ):
+        base, last, asked = each.base_offset, each.last_offset, NOWHERE if ask is None else ask
+        old = each.magic < RECORD_BATCH
+        if old and each.codec:
+            # The offset of a compressed message set is that of its last message.
+            offsets = [message.offset for message in _opened(each, blob)]
+            base, count = min(offsets, default=last), sum(offset >= asked for offset in offsets)
+        elif asked > base:
+            count = _beyond(asked, each, count, blob)
+        single = old and not each.codec
+        if single and run == exchange and rows[-1].last + 1 == base and rows[-1].records:
+            before = rows.pop()
+            records, size = before.records + count, before.size + each.size
+            rows.append(before._replace(last=last, checksum=0, records=records, size=size))
+            continue
+        run = exchange if single else NOWHERE
+        bits = 0 if old else each.attributes
+        producer = each.producer_id if bits & TRANSACTIONAL else NOWHERE
+        row = FetchedBatch(end, base, last, asked, count, producer, each.crc, bits, each.size)
+        rows.append(row)
+    return rows
+
+
+def _acquired(
+    answers: Iterator[Any], parts: PartitionColumns, rows: list[FetchedBatch]
+) -> list[FetchedBatch]:
+    """Return the rows of the records that a member of a share group may process: a broker sends
+    whole batches, of which others may hold some records (KIP-932)."""
+    ranges = [
+        (each["first_offset"], each["last_offset"])
+        for part in answers
+        for each in part.get("acquired_records") or ()
+    ]
+    found = []
+    # Only hostile responses of this API hold message sets, whose runs are fewer rows.
+    for each, blob, row in zip(parts.batches, parts.by_batch(parts.blobs), rows, strict=False):
+        for first, end in ranges[: LIMITS.acquired_ranges]:
+            low, high = max(first, row.base), min(end, row.last)
+            if low <= high:
+                some, more = (_beyond(at, each, row.records, blob) for at in (low, high + 1))
+                found.append(row._replace(base=low, last=high, records=some - more))
+    return found
+
+
+def _beyond(offset: int, batch: Batch, count: int, blob: bytes) -> int:
+    """Return how many records of a batch are at an offset or beyond. Only compaction makes it
+    necessary to open the batch: it leaves out offsets."""
+    if offset > batch.last_offset:
+        return 0
+    if count == batch.last_offset - batch.base_offset + 1:
+        return batch.last_offset - offset + 1
+    return sum(record.offset >= offset for record in _opened(batch, blob))
+
+
+def _opened(batch: Batch, blob: bytes) -> Sequence[Any]:
+    return open_batch(blob, batch, COUNTING_LIMIT).records
+
+
+def _answers(body: Mapping[str, Any] | None, at: At) -> Iterator[dict[str, Any]]:
+    """Yield what a response says of a partition."""
+    for topic in (body or {}).get("responses") or ():
+        if topic_key(topic.get("topic"), topic.get("topic_id")) == at[0]:
+            yield from (each for each in topic["partitions"] if each["partition_index"] == at[1])
+
+
+def _ends(
+    batch: ExchangeBatch, at: At, parts: PartitionColumns
+) -> Iterator[tuple[int, int, int, bool]]:
+    """Yield the ends of transactions in what was fetched of a partition, as (time of the response,
+    offset, producer id, whether it was committed); where the response lists a transaction as
+    aborted whose end is not in it, the end is behind its last record there."""
+    for number, end, blob, batches in zip(
+        *(parts.numbers, parts.ends, parts.blobs, parts.by_exchange(parts.batches)), strict=True
+    ):
+        last: dict[int, int] = {}
+        for each in batches:
+            if each.control:
+                for record in open_batch(blob, each).records:
+                    key = record.key or b""
+                    kind = int.from_bytes(key[2:MARKER_KEY])
+                    if len(key) >= MARKER_KEY and kind < 2:
+                        yield end, record.offset, each.producer_id, bool(kind)
+                last.pop(each.producer_id, None)
+            elif each.transactional:
+                last[each.producer_id] = each.last_offset
+        if last:
+            aborted = {
+                each["producer_id"]
+                for part in _answers(batch.exchange_of(number).response_body, at)
+                for each in part.get("aborted_transactions") or ()
+            }
+            yield from ((end, last[each] + 1, each, False) for each in aborted & last.keys())

@@ -3,26 +3,21 @@ ended."""
 
 from __future__ import annotations
 
-from bisect import bisect_left, bisect_right
+from bisect import bisect_left
 from collections.abc import Iterator
 from functools import cache
 from itertools import pairwise
 from typing import Any
 
 from kafkascope.analyzer.identity import Identity, absorbed
-from kafkascope.analyzer.merging.tables import OTHERS, Key, Keyed, by_key, sums
-from kafkascope.analyzer.statistics.journeys.facts import (
-    LOOKED_UP,
-    MEMBER,
-    ClientFacts,
-    Edge,
-    MapFacts,
-    Membership,
-    number_of,
-)
-from kafkascope.analyzer.statistics.journeys.model import Application, By, Read, Write
+from kafkascope.analyzer.merging.tables import OTHERS, Keyed, M, by_key, sums
+from kafkascope.analyzer.statistics.journeys import facts
+from kafkascope.analyzer.statistics.journeys.facts import ClientFacts, Edge, MapFacts, Membership
+from kafkascope.analyzer.statistics.journeys.model import Application, AppMap, By, Read, Write
 from kafkascope.analyzer.statistics.journeys.names import ClientUse, NamedClients, applications
 from kafkascope.analyzer.statistics.model import TopicNames, topic_label
+
+Ends = list[tuple[int, int]]
 
 
 class MapClients:
@@ -30,14 +25,15 @@ class MapClients:
 
     def __init__(self, counted: MapFacts, names: TopicNames | None, by: By = "application") -> None:
         """`by`: what clients have in common that are one in the map."""
-        self._names = names
+        self._counted, self._names = counted, names
         tables = counted.writes, counted.reads, counted.groups, counted.clients
         self._whole = absorbed({Identity(*key[:4]) for each in tables for key in each})
-        self._by_number = {number_of(tuple(who)): to for who, to in self._whole.items()}
+        self._by_number = {facts.number_of(tuple(who)): to for who, to in self._whole.items()}
         self.labels = counted.labels(names)
         """Topics by their numbers."""
         self.outcomes = Outcomes(counted, self.labels)
-        self._writes, self._reads = self._edges(counted.writes), self._edges(counted.reads)
+        self._writes = sums(Edge, self._of_whole(counted.writes))
+        self._reads = sums(Edge, self._of_whole(counted.reads))
         for row in counted.got.rows():
             topic = self.labels.get(row.topic, "")
             edge = self._reads.get((self._by_number.get(row.client), topic))
@@ -45,116 +41,103 @@ class MapClients:
                 continue
             if self.outcomes.shown(topic, row.partition, row.producer_id, row.last, row.time_ns):
                 edge.records += row.records
-        facts = ((self._identity(key), each) for key, each in counted.clients.items())
-        self._facts = sums(ClientFacts, facts)
-        groups = (((self._identity(key), key[4]), each) for key, each in counted.groups.items())
-        pairs = ((who, (group, each)) for (who, group), each in sums(Membership, groups).items())
-        self._groups: dict[Identity | None, list[tuple[str, Membership]]] = by_key(pairs)
+        self._facts = sums(ClientFacts, self._of_whole(counted.clients))
+        groups = sums(Membership, self._of_whole(counted.groups, named=False))
+        self._groups: dict[Any, list[tuple[str, Membership]]] = by_key(
+            (who, (group, each)) for (who, group), each in groups.items()
+        )
         self._named = applications(self._uses(), by)
         self._applications = {
             use.identity: name for name, named in self._named.items() for use in named.uses
         }
-        self.group_of = cache(self._group_of)
         self.groups_over_time = cache(self._groups_over_time)
 
-    def _identity(self, key: Key) -> Identity:
-        return self._whole[Identity(*key[:4])]
+    def _label(self, topic: str | None) -> str:
+        return str(topic_label(topic, self._names))
 
-    def _edges(self, edges: Keyed[Edge]) -> dict[Any, Edge]:
-        """Return edges by client and name of the topic."""
-        return sums(
-            Edge,
-            (
-                ((self._identity(key), str(topic_label(key[4], self._names))), edge)
-                for key, edge in edges.items()
-            ),
-        )
+    def _of_whole(self, edges: Keyed[M], *, named: bool = True) -> Iterator[tuple[Any, M]]:
+        """Yield measures by client, and what is behind it in their keys: a topic, by its name."""
+        for key, each in edges.items():
+            who = self._whole[Identity(*key[:4])]
+            yield (who, *(map(self._label, key[4:]) if named else key[4:])), each
 
     def _uses(self) -> Iterator[ClientUse]:
         """Yield the clients that write or read."""
         writes, reads = by_key(self._writes), by_key(self._reads)
         for who in {**writes, **reads}:
-            yield ClientUse(
-                who,
-                {group for group, _ in self._groups.get(who, ())},
-                set(self._facts.get(who, ClientFacts()).transactional_ids),
-                set(writes.get(who, ())),
-                set(reads.get(who, ())),
-            )
+            groups = {group for group, _ in self._groups.get(who, ())}
+            ids = set(self._facts.get((who,), ClientFacts()).transactional_ids)
+            yield ClientUse(who, groups, ids, set(writes.get(who, ())), set(reads.get(who, ())))
 
-    def of(self, number: int) -> Identity | None:
-        """Return a client by its number; None for one that was evicted."""
-        return self._by_number.get(number)
-
-    def application_of(self, who: Identity | None) -> str:
-        return OTHERS if who is None else self._applications.get(who, OTHERS)
-
-    def _group_of(self, who: Identity | None, topic: str) -> str | None:
-        """Return the group for which a client reads a topic; None for a consumer without one, or
-        one of several that cannot be told apart."""
-        found = self._candidates(who, topic)
-        return next(iter(found)) if len(found) == 1 else None
-
-    def _groups_read(self, who: Identity, topic: str) -> tuple[str | None, tuple[str, ...]]:
-        """Return the group for which a client reads a topic, or several that it may be."""
-        group = self.group_of(who, topic)
-        return group, () if group else tuple(sorted(self._candidates(who, topic)))
+    def of(self, number: int) -> tuple[Identity | None, str]:
+        """Return a client by its number, None for one that was evicted, and its application."""
+        who = self._by_number.get(number)
+        return who, OTHERS if who is None else self._applications.get(who, OTHERS)
 
     def _candidates(self, who: Identity | None, topic: str) -> dict[str, Membership]:
         """Return the groups for which a client may read a topic."""
-        for how in (MEMBER, LOOKED_UP):
+        for how in (facts.MEMBER, facts.LOOKED_UP):
             groups = {name: its for name, its in self._groups.get(who, ()) if its.how & how}
-            of_topic = {name: its for name, its in groups.items() if topic in self._topics(its)}
             if groups:
+                of_topic = {
+                    name: its
+                    for name, its in groups.items()
+                    if topic in {self._label(each) for (each,) in its.topics}
+                }
                 return groups if len(groups) == 1 else of_topic or groups
         return {}
 
     def _groups_over_time(self, who: Identity | None, topic: str) -> list[tuple[int, str | None]]:
         """Return the groups for which a client reads a topic, each with the time from which on: a
-        console consumer has another group in each run. None for those that cannot be told apart."""
-        spans = [
+        console consumer has another group in each run. None for those that cannot be told apart,
+        and for a consumer without one."""
+        spans = sorted(
             (each.first_ns or 0, each.last_ns or 0, name)
             for name, each in self._candidates(who, topic).items()
-        ]
-        spans.sort()
-        if not spans or any(one[1] >= other[0] for one, other in pairwise(spans)):
-            return [(0, self.group_of(who, topic))]
-        return [(first_ns, name) for first_ns, _, name in spans]
-
-    def _topics(self, membership: Membership) -> set[str]:
-        return {str(topic_label(topic, self._names)) for (topic,) in membership.topics}
-
-    def applications(self) -> list[Application]:
-        """Return the applications, by name."""
-        writes = sums(
-            Edge,
-            (((self._applications[who], of), each) for (who, of), each in self._writes.items()),
         )
-        writes_of = by_key(
-            (name, Write(topic, *each.sums, *each.times, tuple(each.schemas)))
-            for (name, topic), each in writes.items()
+        if any(one[1] >= other[0] for one, other in pairwise(spans)):
+            return [(0, None)]
+        return [(first_ns, name) for first_ns, _, name in spans] or [(0, None)]
+
+    # --- the map
+
+    def map(self, *, brokers: bool) -> AppMap:
+        """Return the applications, by name; and brokers that replicate, as such that read."""
+        writes = sums(
+            Edge, (((self._applications[who], of), its) for (who, of), its in self._writes.items())
         )
         reads = sums(
             Edge,
             (
-                ((self._applications[who], topic, *self._groups_read(who, topic)), each)
+                ((self._applications[who], topic, *self._groups_of(who, topic)), each)
                 for (who, topic), each in self._reads.items()
             ),
         )
+        writes_of = by_key(
+            (name, Write(topic, *each.values, tuple(each.schemas)))
+            for (name, topic), each in writes.items()
+        )
         reads_of = by_key(
-            (name, Read(topic, group, *each.sums, *each.times, groups))
+            (name, Read(topic, group, *each.values, groups))
             for (name, topic, group, groups), each in reads.items()
         )
-        return [
+        found = [
             self._application(name, named, writes_of.get(name, []), reads_of.get(name, []))
             for name, named in self._named.items()
         ]
+        unnamed = sum(each.unnamed for each in self._counted.clients.values())
+        return AppMap(found + (self._brokers() if brokers else []), unnamed)
+
+    def _groups_of(self, who: Identity, topic: str) -> tuple[str | None, tuple[str, ...]]:
+        """Return the group for which a client reads a topic, or several that it may be."""
+        found = tuple(sorted(self._candidates(who, topic)))
+        return (found[0], ()) if len(found) == 1 else (None, found)
 
     def _application(
         self, name: str, named: NamedClients, writes: list[Write], reads: list[Read]
     ) -> Application:
         identities = [use.identity for use in named.uses]
-        racks = (self._facts[who].racks for who in identities if who in self._facts)
+        known = [self._facts.get((who,), ClientFacts()) for who in identities]
         return Application(
             name,
             tuple(sorted(named.client_ids)),
@@ -162,45 +145,61 @@ class MapClients:
             tuple(sorted(named.users)),
             tuple(sorted({each.software for each in identities} - {""})),
             tuple(sorted({each.host for each in identities})),
-            tuple(sorted({rack for each in racks for rack in each})),
+            tuple(sorted({rack for each in known for rack in each.racks})),
             tuple(sorted(writes)),
             tuple(sorted(reads, key=lambda each: (each.topic, each.group or ""))),
         )
+
+    def _brokers(self) -> list[Application]:
+        replicas = self._counted.replicas.items()
+        found = sums(Edge, (((node, self._label(topic)), each) for (node, topic), each in replicas))
+        reads = by_key(
+            (node, Read(topic, None, *each.values) if each.bytes else None)
+            for (node, topic), each in sorted(found.items())
+        )
+        about = "node ID of a follower", (), (), (), (), ()
+        return [
+            Application(f"broker {node}", (), *about, tuple(filter(None, its)))
+            for node, its in reads.items()
+        ]
 
 
 class Outcomes:
     """How transactions ended: by their markers in the logs, or else by the requests to end them."""
 
     def __init__(self, counted: MapFacts, labels: dict[int, str]) -> None:
-        markers = by_key(
+        rows = list(counted.ends.rows())
+        self._markers = by_key(
             ((labels.get(row.topic), row.partition, row.producer_id), (row.offset, row.committed))
-            for row in counted.markers.rows()
+            for row in sorted(rows, key=lambda row: (row.offset, row.committed))
+            if row.topic >= 0
         )
-        self._markers = {key: sorted(set(ends)) for key, ends in markers.items()}
-        self._ends = by_key(
-            (row.producer_id, (row.time_ns, row.committed)) for row in counted.ends.rows()
+        self._requests = by_key(
+            (row.producer_id, (row.time_ns, row.committed)) for row in rows if row.topic < 0
         )
 
     def of(self, topic: str, number: int, producer: int, offset: int) -> bool | None:
         """Return whether the transaction of a record was committed; None where no marker of its
         producer follows."""
-        ends = self._markers.get((topic, number, producer), [])
-        at = bisect_right(ends, (offset, 2))
-        return bool(ends[at][1]) if at < len(ends) else None
+        return _first(self._markers.get((topic, number, producer), []), offset + 1)
 
     def ended(self, producer: int, time_ns: int) -> bool | None:
         """Return whether a producer commits the transaction that it has at a time; None where it
         does not end it."""
-        ends = self._ends.get(producer, [])
-        at = bisect_left(ends, (time_ns, 0))
-        return bool(ends[at][1]) if at < len(ends) else None
+        return _first(self._requests.get(producer, []), time_ns)
 
     def shown(self, topic: str, number: int, producer: int, offset: int, time_ns: int) -> bool:
         """Return whether a read_committed client that fetched a record at a time gives it to the
         application: brokers send it no transaction that has not ended."""
         committed = self.of(topic, number, producer, offset)
         if committed is None:
-            ends = self._ends.get(producer, [])
-            at = bisect_left(ends, (time_ns, 0))
+            ends = self._requests.get(producer, [])
+            at = bisect_left(ends, (time_ns,))
             committed = bool(ends[at - 1][1]) if at else None
         return committed is not False
+
+
+def _first(ends: Ends, place: int) -> bool | None:
+    """Return what the first end at a place or behind it is."""
+    at = bisect_left(ends, (place,))
+    return bool(ends[at][1]) if at < len(ends) else None

@@ -14,15 +14,17 @@ from kafkascope.analyzer.ranks import bounded, rank
 from kafkascope.analyzer.statistics.limits import LIMITS
 from kafkascope.analyzer.statistics.model import Accumulator, TopicNames, topic_label
 
-LOOKED_UP: Final = 1
-MEMBER: Final = 2
 # What a client has to do with a group: looked for its coordinator, joined it or committed for it,
 # committed for it in transactions.
+LOOKED_UP: Final = 1
+MEMBER: Final = 2
 SENDS_OFFSETS: Final = 4
+# An offset, a time or a producer id that is not known; a producer id that is of no transaction.
+NOWHERE: Final = -1
 
 
 class Edge(Measures):
-    """What went between a client and a topic."""
+    """What went between a client, or a follower, and a topic."""
 
     records: int = total()
     bytes: int = total()
@@ -33,14 +35,10 @@ class Edge(Measures):
     last_ns: int | None = most()
 
     @property
-    def sums(self) -> tuple[int | None, int | None]:
-        """Records and bytes; None for what is not known."""
-        unread = bool(self.unread)
-        return self.records or (None if unread else 0), self.bytes or (None if unread else 0)
-
-    @property
-    def times(self) -> tuple[int, int]:
-        return self.first_ns or 0, self.last_ns or 0
+    def values(self) -> tuple[int | None, int | None, int, int]:
+        """Records and bytes, None for what is not known; the first and the last time."""
+        none = None if self.unread else 0
+        return self.records or none, self.bytes or none, self.first_ns or 0, self.last_ns or 0
 
 
 class Membership(Measures):
@@ -69,13 +67,10 @@ class Sent(NamedTuple):
     topic: int
     partition: int
     acknowledged_ns: int
-    """-1: there is no response."""
     first: int
-    """Offset; -1 where the response does not tell it."""
     records: int
     client: int
     producer_id: int
-    """Of a transaction, or -1."""
     checksum: int
 
     @property
@@ -84,9 +79,10 @@ class Sent(NamedTuple):
 
 
 class Got(NamedTuple):
-    """A fetched batch."""
+    """A fetched batch, or a run of single messages of an old format."""
 
     time_ns: int
+    """Of the last byte of the response."""
     topic: int
     partition: int
     base: int
@@ -94,9 +90,9 @@ class Got(NamedTuple):
     asked: int
     """Fetch offset; -1 where the request did not name the partition."""
     records: int
+    """At or beyond that."""
     client: int
     producer_id: int
-    """Of a transaction, or -1."""
     checksum: int
     judged: int
     """1 where the client is read_committed."""
@@ -112,11 +108,10 @@ class Commit(NamedTuple):
     first: int
     end: int
     producer_id: int
-    """Of a transaction, or -1."""
 
 
-class EndMarker(NamedTuple):
-    """The end of a transaction in a partition."""
+class TransactionEnd(NamedTuple):
+    """The end of a transaction: a marker in a partition, or the request (no topic, -1, -1)."""
 
     time_ns: int
     topic: int
@@ -126,24 +121,15 @@ class EndMarker(NamedTuple):
     committed: int
 
 
-class EndRequest(NamedTuple):
-    """A request that ends a transaction."""
-
-    time_ns: int
-    producer_id: int
-    committed: int
-
-
+# What is known of single records that are asked for, each with the earliest time: a response had a
+# high watermark beyond it, or a last stable offset; a follower, whose node id comes next, asked for
+# what is behind it; the response at the time that comes next had a batch around it, but not the
+# record; it was sent or fetched with the key, CreateTime and `traceparent` that come next.
 VISIBLE: Final = "visible"
-"""A response had a high watermark beyond the record."""
 STABLE: Final = "stable"
-"""A response had a last stable offset beyond it."""
 REPLICATED: Final = "replicated"
-"""A follower, whose node id is behind it, asked for what is beyond it."""
 COMPACTED: Final = "compacted"
-"""The response whose time is behind it had a batch around the record, but not the record."""
 CONTENTS: Final = "contents"
-"""The record was sent or fetched: behind it are its key, its CreateTime and its `traceparent`."""
 
 
 class Moment(Measures):
@@ -177,22 +163,19 @@ class MapFacts(Accumulator):
     """By the node id of a follower, and topic."""
     got: IntegerRows[Got] = rows(Got)
     """For the map only what a transaction decides about: whether clients see it."""
-    markers: IntegerRows[EndMarker] = rows(EndMarker)
-    ends: IntegerRows[EndRequest] = rows(EndRequest, LIMITS.transaction_ends)
+    ends: IntegerRows[TransactionEnd] = rows(TransactionEnd)
 
     # Of journeys alone.
     sent: IntegerRows[Sent] = rows(Sent)
     commits: IntegerRows[Commit] = rows(Commit)
     moments: Keyed[Moment] = table(Moment, LIMITS.journey_moments)
-    """By topic, partition, offset, and what was seen of it: one of the constants above, and what is
-    behind it."""
+    """By topic, partition, offset, and what was seen of it."""
     last_ns: int | None = most()
 
     def labels(self, names: TopicNames | None) -> dict[int, str]:
         """Return the names of topics by their numbers: some messages have the name of a topic,
-        others its id, and both are one topic."""
+        others its id, and both are one topic. A group that fetches by id may commit by name."""
         tables = self.writes, self.reads, self.replicas
         known = {key[-1]: str(topic_label(key[-1], names)) for each in tables for key in each}
-        # A group that fetches by id may commit by name.
         known |= {label: label for label in known.values()}
         return {number_of(key): label for key, label in known.items()}

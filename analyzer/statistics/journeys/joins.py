@@ -19,26 +19,12 @@ from operator import attrgetter, itemgetter
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
 
 from kafkascope.analyzer.merging.histogram import Histogram
-from kafkascope.analyzer.merging.integer_rows import IntegerRows, R
+from kafkascope.analyzer.merging.integer_rows import IntegerRows
 from kafkascope.analyzer.merging.tables import Key, by_key
+from kafkascope.analyzer.statistics.journeys import facts
 from kafkascope.analyzer.statistics.journeys.clients import MapClients
-from kafkascope.analyzer.statistics.journeys.facts import (
-    COMPACTED,
-    CONTENTS,
-    REPLICATED,
-    STABLE,
-    VISIBLE,
-    MapFacts,
-    number_of,
-)
-from kafkascope.analyzer.statistics.journeys.model import (
-    By,
-    Fetched,
-    Journey,
-    Outcome,
-    Produced,
-    Replicated,
-)
+from kafkascope.analyzer.statistics.journeys.facts import MapFacts, number_of
+from kafkascope.analyzer.statistics.journeys.model import By, Fetched, Journey, Produced, Replicated
 from kafkascope.analyzer.statistics.model import Line, TopicNames, topic_label
 
 if TYPE_CHECKING:
@@ -65,20 +51,19 @@ class Cells(NamedTuple):
 
 
 class PartitionLog(NamedTuple):
-    """A partition, in the time in which it was one log."""
+    """A partition, in the time in which it was one log; rows of `facts` as columns."""
 
     topic: str
     partition: int
     begin_ns: int
     end_ns: int
     sent: Any
-    """Columns of `Sent`, the latest first; of what was sent again, the first."""
+    """The latest first; of what was sent again, the first."""
     unplaced: Any
-    """The same of records whose offset nothing tells."""
+    """Sent records whose offset nothing tells."""
     got: Any
-    """Columns of `Got`, by time."""
     shown: dict[Group, Any]
-    """The same of each group, where `base` is the first offset that a member was given."""
+    """What each group got, where `base` is the first offset that a member was given."""
     hidden: dict[Group, Any]
     """What read_committed members were not shown, as its transaction was aborted."""
 
@@ -101,22 +86,24 @@ class Legs:
         self.records += int(cells.records.sum())
         self.negative += int(cells.records[early].sum())
         legs = (
-            ("produce", cells.sent_ns, cells.acknowledged_ns, cells.acknowledged_ns >= 0),
-            ("deliver", cells.sent_ns, cells.got_ns, ~early),
-            ("commit", cells.got_ns, cells.committed_ns, cells.committed_ns >= 0),
+            (cells.sent_ns, cells.acknowledged_ns, cells.acknowledged_ns >= 0),
+            (cells.sent_ns, cells.got_ns, ~early),
+            (cells.got_ns, cells.committed_ns, cells.committed_ns >= 0),
         )
-        for leg, begin_ns, end_ns, rows in legs:
+        for histogram, (begin_ns, end_ns, rows) in zip(self.times.values(), legs, strict=True):
             counts, took = Counter[int](), (end_ns - begin_ns)[rows].tolist()
             for time_ns, count in zip(took, cells.records[rows].tolist(), strict=True):
                 counts[time_ns] += count
-            self.times[leg].add_counts(counts)
+            histogram.add_counts(counts)
 
     def line(self) -> Line:
         """Return percentiles, and the rest."""
-        out: Line = {"readers": sorted(self.readers), "records": self.records}
-        for leg, histogram in self.times.items():
-            for percent in PERCENTS:
-                out[f"{leg}_p{percent}"] = histogram.percentile(percent / 100)
+        found = {
+            f"{leg}_p{percent}": histogram.percentile(percent / 100)
+            for leg, histogram in self.times.items()
+            for percent in PERCENTS
+        }
+        out: Line = {"readers": sorted(self.readers), "records": self.records, **found}
         return out | {"lag": self.lag, "lag_time": self.lag_ns, "negative": self.negative}
 
 
@@ -128,28 +115,29 @@ class Joins:
     ) -> None:
         self._counted = counted
         self._clients = MapClients(counted, names, by)
-        self._sent = self._by_place(counted.sent)
-        self._got = self._by_place(counted.got)
+        self._sent, self._got = self._by_place(counted.sent), self._by_place(counted.got)
         self._commits = self._by_place(counted.commits, "group")
         self._moments = by_key(
-            ((str(topic_label(topic, names)), partition, offset), (each.time_ns, tuple(what)))
+            ((str(topic_label(topic, names)), partition, offset), (each.time_ns or 0, what))
             for (topic, partition, offset, *what), each in counted.moments.items()
-            if each.time_ns is not None
         )
         self._logs_of_records = cache(self._logs)
         self.unplaced = 0
         """Records of `lines` that were produced at an unknown offset, where somebody reads."""
 
-    def _by_place(self, rows: IntegerRows[R], *first: str) -> dict[Key, IntegerRows[R]]:
-        """Return rows by what their topics mean: some messages have the name of one, others its
-        id."""
-        found: dict[Key, IntegerRows[R]] = defaultdict(rows.empty)
-        labels = self._clients.labels
-        for (*group, topic, number), part in rows.split(*first, "topic", "partition").items():
-            if topic in labels:
-                whole = found.setdefault((*group, labels[topic], number), part)
-                if whole is not part:
-                    whole.merge(part)
+    def _by_place(self, rows: IntegerRows[Any], *first: str) -> dict[Key, Any]:
+        """Return rows as columns by what their topics mean, and partition: some messages have the
+        name of one, others its id."""
+        import numpy as np
+
+        columns, labels = rows.columns(), self._clients.labels
+        topics, which = np.unique(columns.topic, return_inverse=True)
+        meant = [number_of(labels[each]) if each in labels else -1 for each in topics.tolist()]
+        columns = columns._replace(topic=np.array(meant, np.int64)[which])
+        found = defaultdict[Key, Any](lambda: _selected(columns, slice(0)))
+        for (*group, topic, partition), part in _split(columns, *first, "topic", "partition"):
+            if topic >= 0:
+                found[*group, labels[topic], partition] = _selected(columns, part)
         return found
 
     @property
@@ -161,73 +149,60 @@ class Joins:
 
     def _logs(self, topic: str, partition: int) -> list[PartitionLog]:
         """Return the partition once for each time its topic was created."""
-        sent = self._sent[topic, partition].columns()
-        got = self._got[topic, partition].columns()
+        sent, got = self._sent[topic, partition], self._got[topic, partition]
+        windows = pairwise([0, *_begins(sent), sys.maxsize])
         return [
-            self._log(topic, partition, *window, _within(sent, *window), _within(got, *window))
-            for window in pairwise([0, *_begins(sent), sys.maxsize])
+            self._log((topic, partition, *window), _within(sent, *window), _within(got, *window))
+            for window in windows
         ]
 
-    def _log(
-        self, topic: str, partition: int, begin_ns: int, end_ns: int, sent: Any, got: Any
-    ) -> PartitionLog:
+    def _log(self, place: tuple[str, int, int, int], sent: Any, got: Any) -> PartitionLog:
         """Return one log of a partition, and what was shown of it to whom."""
         import numpy as np
 
+        topic, partition, *_ = place
         start, before = np.maximum(got.base, got.asked), np.full_like(got.base, -1)
-        for _, rows in _by_value(got.client):
+        groups, of_group = dict[Group, int](), np.zeros(len(start), int)
+        for (client,), rows in _split(got, "client"):
             before[rows[1:]] = got.last[rows[:-1]] + 1
+            spans = self._clients.groups_over_time(self._clients.of(client)[0], topic)
+            numbers = [groups.setdefault(name, len(groups)) for _, name in spans]
+            begins = [begin_ns for begin_ns, _ in spans[1:]]
+            which = np.searchsorted(begins, got.time_ns[rows], side="right")
+            of_group[rows] = np.array(numbers)[which]
         # Within a session, only requests with a new offset name the partition.
         inside = (got.asked < 0) & (got.base < before) & (before <= got.last)
         start[inside] = before[inside]
-        hidden, outcomes = np.zeros(len(start), bool), self._clients.outcomes
-        for row in np.flatnonzero((got.judged > 0) & (got.producer_id >= 0)).tolist():
-            about = (int(column[row]) for column in (got.producer_id, got.last, got.time_ns))
-            hidden[row] = not outcomes.shown(topic, partition, *about)
-
-        def by_group(rows: Integers) -> dict[Group, Any]:
-            groups = by_key(
-                pair
-                for client, some in _by_value(got.client[rows])
-                for pair in self._in_groups(client, topic, rows[some], got.time_ns)
-            )
-            given = got._replace(base=start)
-            return {
-                group: _selected(given, np.sort(np.concatenate(some)))
-                for group, some in groups.items()
+        hidden, judged = np.zeros(len(start), bool), (got.judged > 0) & (got.producer_id >= 0)
+        hidden[judged] = [
+            not self._clients.outcomes.shown(topic, partition, *about)
+            for about in _tuples(_selected(got, judged), "producer_id", "last", "time_ns")
+        ]
+        given = got._replace(base=start)
+        shown, not_shown = (
+            {
+                group: _selected(given, rows)
+                for group, number in groups.items()
+                if (rows := (start <= got.last) & (hidden == way) & (of_group == number)).any()
             }
-
-        some = start <= got.last
-        given = (by_group(np.flatnonzero(some & (hidden == way))) for way in (False, True))
-        produced, unplaced = _produced(sent, got)
-        window = begin_ns, end_ns
-        return PartitionLog(topic, partition, *window, produced, unplaced, got, *given)
-
-    def _in_groups(
-        self, client: int, topic: str, rows: Integers, times: Integers
-    ) -> Iterator[tuple[Group, Integers]]:
-        """Yield the groups for which a client read, and which rows."""
-        import numpy as np
-
-        groups = self._clients.groups_over_time(self._clients.of(client), topic)
-        begins = [begin_ns for begin_ns, _ in groups[1:]]
-        for number, some in _by_value(np.searchsorted(begins, times[rows], side="right")):
-            yield groups[number][1], rows[some]
+            for way in (False, True)
+        )
+        return PartitionLog(*place, *_produced(sent, got), got, shown, not_shown)
 
     def _commits_of(self, group: Group, log: PartitionLog) -> Any:
         """Return the valid commits of a group, as columns by time: of those in transactions, where
         these were committed."""
         rows = self._commits[number_of(group), log.topic, log.partition]
-        commits = _within(rows.columns(), log.begin_ns, log.end_ns)
-        ended = self._clients.outcomes.ended
-        producers = zip(commits.producer_id.tolist(), commits.time_ns.tolist(), strict=True)
-        valid = [each < 0 or bool(ended(each, time_ns)) for each, time_ns in producers]
+        commits = _within(rows, log.begin_ns, log.end_ns)
+        valid = [
+            producer < 0 or bool(self._clients.outcomes.ended(producer, time_ns))
+            for producer, time_ns in _tuples(commits, "producer_id", "time_ns")
+        ]
         return commits if all(valid) else _selected(commits, valid)
 
     def _who(self, client: int) -> tuple[str, str]:
         """Return client id and application."""
-        who = self._clients.of(client)
-        name = self._clients.application_of(who)
+        who, name = self._clients.of(client)
         return (name if who is None else who.client_id or ""), name
 
     # --- one record
@@ -238,49 +213,48 @@ class Joins:
         return [one for one in found if one.produced or one.fetched or one.hidden] or found[:1]
 
     def _journey(self, log: PartitionLog, offset: int) -> Journey:
-        import numpy as np
-
         place = log.topic, log.partition, offset
-        around = (log.sent.first <= offset) & (offset < _end(log.sent))
-        sent = _selected(log.sent, np.flatnonzero(around)[:1])
+        sent = _selected(_around(log.sent, log.sent.first, _end(log.sent), offset), slice(1))
+        got = _around(log.got, log.got.base, log.got.last + 1, offset)
         first: dict[tuple[Any, ...], int] = {}
         for time_ns, what in sorted(self._moments.get(place, ()), key=itemgetter(0)):
             if log.begin_ns <= time_ns < log.end_ns:
-                first.setdefault(what, time_ns)
-        compacted = [what[1] for what in first if what[0] == COMPACTED]
+                first.setdefault(tuple(what), time_ns)
+        produced, possible = None, tuple[str, ...]()
+        for one in map(facts.Sent._make, _tuples(sent, *facts.Sent._fields)):
+            acknowledged_ns = None if one.acknowledged_ns < 0 else one.acknowledged_ns
+            produced = Produced(*self._who(one.client), one.time_ns, acknowledged_ns)
+        if produced is None:
+            # Who sent records without an offset before somebody got the record.
+            before = log.unplaced.time_ns < got.time_ns.min(initial=sys.maxsize)
+            clients = log.unplaced.client[before].tolist()
+            possible = tuple(sorted({self._who(each)[0] for each in clients}))
         # What was seen before it was sent may be of a record that was lost.
-        since_ns = sent.time_ns.max(initial=0)
-        contents = sorted(
-            (what for what in first if what[0] == CONTENTS), key=lambda what: first[what] < since_ns
-        )
+        since_ns = 0 if produced is None else produced.sent_ns
+        known = [what[1:] for what in first if what[0] == facts.CONTENTS]
+        known.sort(key=lambda what: first[facts.CONTENTS, *what] < since_ns)
         key, created_ms, traceparent = (
-            next((what[at] for what in contents if what[at] is not None), None) for at in (1, 2, 3)
+            next((what[at] for what in known if what[at] is not None), None) for at in range(3)
         )
+        compacted = [what[1] for what in first if what[0] == facts.COMPACTED]
+        producer = int((sent if produced else got).producer_id.max(initial=-1))
+        ended = self._ended(log, producer, offset, since_ns if produced else None)
         return Journey(
             *place,
             key,
             created_ms,
-            self._sent_by(sent) if len(sent.first) else None,
-            first.get((VISIBLE,)),
-            first.get((STABLE,)),
-            tuple(Replicated(what[1], at) for what, at in first.items() if what[0] == REPLICATED),
+            produced,
+            first.get((facts.VISIBLE,)),
+            first.get((facts.STABLE,)),
+            tuple(
+                Replicated(what[1], at) for what, at in first.items() if what[0] == facts.REPLICATED
+            ),
             self._fetched(log, log.shown, offset, compacted),
             self._fetched(log, log.hidden, offset, compacted),
-            self._transaction(log, sent, offset),
+            None if ended is None else "committed" if ended else "aborted",
             traceparent,
-            () if len(sent.first) else self._possible(log, offset),
+            possible,
         )
-
-    def _possible(self, log: PartitionLog, offset: int) -> tuple[str, ...]:
-        """Return who sent records without an offset before somebody got the record."""
-        got = log.got.time_ns[(log.got.base <= offset) & (offset <= log.got.last)]
-        before = log.unplaced.time_ns < got.min(initial=sys.maxsize)
-        return tuple(sorted({self._who(each)[0] for each in log.unplaced.client[before].tolist()}))
-
-    def _sent_by(self, sent: Any) -> Produced:
-        acknowledged = int(sent.acknowledged_ns[0])
-        who = self._who(int(sent.client[0]))
-        return Produced(*who, int(sent.time_ns[0]), None if acknowledged < 0 else acknowledged)
 
     def _fetched(
         self, log: PartitionLog, reads: dict[Group, Any], offset: int, compacted: list[int]
@@ -289,29 +263,24 @@ class Joins:
 
         out = []
         for group, whole in reads.items():
-            around = (whole.base <= offset) & (offset <= whole.last)
-            mine = _selected(whole, around & ~np.isin(whole.time_ns, compacted))
+            mine = _around(whole, whole.base, whole.last + 1, offset)
+            mine = _selected(mine, ~np.isin(mine.time_ns, compacted))
             # A client that started again is the same, also on another host.
-            clients = zip(map(self._who, mine.client.tolist()), mine.time_ns.tolist(), strict=True)
+            clients = (
+                (self._who(client), time_ns)
+                for client, time_ns in _tuples(mine, "client", "time_ns")
+            )
             commits = self._commits_of(group, log)
-            covers = (commits.first <= offset) & (offset < commits.end)
-            for (client_id, application), times in by_key(clients).items():
+            commits = _around(commits, commits.first, commits.end, offset)
+            for (client_id, application), (time_ns, *again) in by_key(clients).items():
                 since = commits.time_ns >= mine.time_ns[0]
-                committed = next(iter(commits.time_ns[covers & since].tolist()), None)
-                again = tuple(times[1:])
-                about = client_id, group, application, times[0], committed
-                out.append(Fetched(*about, len(again), again))
+                committed_ns = next(iter(commits.time_ns[since].tolist()), None)
+                about = client_id, group, application, time_ns, committed_ns
+                out.append(Fetched(*about, len(again), tuple(again)))
         return tuple(sorted(out, key=attrgetter("time_ns")))
 
-    def _transaction(self, log: PartitionLog, sent: Any, offset: int) -> Outcome | None:
-        got = _selected(log.got, (log.got.base <= offset) & (offset <= log.got.last))
-        producers = sent.producer_id if len(sent.first) else got.producer_id
-        producer = int(producers.max(initial=-1))
-        ended = self._ended(log, producer, offset, *sent.time_ns[:1].tolist())
-        return None if ended is None else "committed" if ended else "aborted"
-
     def _ended(
-        self, log: PartitionLog, producer: int, offset: int, sent_ns: int | None = None
+        self, log: PartitionLog, producer: int, offset: int, sent_ns: int | None
     ) -> bool | None:
         """Return whether the transaction of a record was committed; None without one, or where its
         end is not known."""
@@ -319,9 +288,7 @@ class Joins:
             return None
         outcomes = self._clients.outcomes
         ended = outcomes.of(log.topic, log.partition, producer, offset)
-        if ended is None and sent_ns is not None:
-            ended = outcomes.ended(producer, sent_ns)
-        return ended
+        return outcomes.ended(producer, sent_ns) if ended is None and sent_ns is not None else ended
 
     # --- all records
 
@@ -343,34 +310,29 @@ class Joins:
             if legs.records
         ]
 
-    def _not_aborted(self, log: PartitionLog, sent: Any) -> Any:
-        """Return whether readers with read_committed get records, or may: no lag is of others."""
-        import numpy as np
-
-        found = np.ones(len(sent.first), bool)
-        for row in np.flatnonzero(sent.producer_id >= 0).tolist():
-            about = (int(column[row]) for column in (sent.producer_id, sent.first, sent.time_ns))
-            found[row] = self._ended(log, *about) is not False
-        return found
-
     def _measure(self, log: PartitionLog, group: Group, reads: Any, found: dict[Key, Legs]) -> None:
         """Add what a group got of a partition."""
+        import numpy as np
+
         commits = self._commits_of(group, log)
         cells = cells_of(log.sent, reads, commits)
         readers = {self._who(client)[1] for client in set(reads.client.tolist())}
         position = int((commits.end if len(commits.end) else reads.last + 1).max())
         unread = _selected(log.sent, _end(log.sent) > position)
         if len(reads.judged) and reads.judged.all():
-            unread = _selected(unread, self._not_aborted(log, unread))
+            # No lag is of records that readers with read_committed do not get.
+            abouts = _tuples(unread, "producer_id", "first", "time_ns")
+            given = [self._ended(log, *about) is not False for about in abouts]
+            unread = _selected(unread, np.array(given, bool))
 
         def legs_of(client: int) -> Legs:
             legs = found[self._who(client)[1], log.topic, group]
             legs.readers |= readers
             return legs
 
-        for client, rows in _by_value(cells.client):
+        for (client,), rows in _split(cells, "client"):
             legs_of(client).take(_selected(cells, rows))
-        for client, rows in _by_value(unread.client):
+        for (client,), rows in _split(unread, "client"):
             legs, mine = legs_of(client), _selected(unread, rows)
             legs.lag += sum(map(min, mine.records.tolist(), (_end(mine) - position).tolist()))
             since_ns = (self._counted.last_ns or 0) - int(mine.time_ns.min())
@@ -454,20 +416,10 @@ def _first_covering(cuts: Integers, begins: Integers, ends: Integers) -> Integer
     """Return the first range that covers each cell; the number of ranges where none does."""
     import numpy as np
 
-    # A sparse table, as for minima of ranges: each range is two of its level, which are as wide as
-    # a power of two. From the widest level down each of them goes to its halves: whatever the order
-    # in which a group reads, n ranges take n log n steps.
-    low, high = np.searchsorted(cuts, begins), np.searchsorted(cuts, ends)
-    ranges = np.flatnonzero(low < high)
-    levels = np.frexp(high[ranges] - low[ranges])[1] - 1
     found = np.full(max(0, len(cuts) - 1), len(begins))
-    for level in range(int(levels.max(initial=0)), -1, -1):
-        half = 1 << level
-        wider = found.copy()
-        np.minimum(found[half:], wider[:-half], out=found[half:])
-        mine = ranges[levels == level]
-        np.minimum.at(found, low[mine], mine)
-        np.minimum.at(found, high[mine] - half, mine)
+    lows, highs = (np.searchsorted(cuts, places).tolist() for places in (begins, ends))
+    for row in reversed(range(len(lows))):
+        found[lows[row] : highs[row]] = row
     return found
 
 
@@ -514,11 +466,21 @@ def _within(columns: Any, begin_ns: int, end_ns: int) -> Any:
     return columns if rows.all() else _selected(columns, rows)
 
 
-def _by_value(column: Integers) -> Iterator[tuple[int, Integers]]:
-    """Yield each value of a column, and its rows."""
+def _around(columns: Any, begins: Integers, ends: Integers, offset: int) -> Any:
+    return _selected(columns, (begins <= offset) & (offset < ends))
+
+
+def _tuples(columns: Any, *names: str) -> Iterator[tuple[int, ...]]:
+    return zip(*(getattr(columns, name).tolist() for name in names), strict=True)
+
+
+def _split(columns: Any, *names: str) -> Iterator[tuple[Key, Integers]]:
+    """Yield the values of some columns, and their rows."""
     import numpy as np
 
-    order = np.argsort(column, kind="stable")
-    for rows in np.split(order, np.flatnonzero(np.diff(column[order])) + 1):
+    keys = [getattr(columns, name) for name in names]
+    order = np.lexsort(keys[::-1])
+    changes = [np.diff(key[order]) != 0 for key in keys]
+    for rows in np.split(order, np.flatnonzero(np.any(changes, axis=0)) + 1):
         if len(rows):
-            yield int(column[rows[0]]), rows
+            yield tuple(int(key[rows[0]]) for key in keys), rows

@@ -4,38 +4,28 @@ said of single records that are asked for."""
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from itertools import groupby
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from itertools import groupby, product
 from typing import Any, Final
 
-from kafkascope.analyzer.merging.tables import Key, by_key
+from kafkascope.analyzer.identity import identity_of
+from kafkascope.analyzer.merging.tables import by_key
+from kafkascope.analyzer.statistics import exchange_batch as exchanges
 from kafkascope.analyzer.statistics.delivery.parts import commits_of
-from kafkascope.analyzer.statistics.exchange_batch import (
-    SHARE_FETCH,
-    ExchangeBatch,
-    PartitionColumns,
-    replica_id,
-)
+from kafkascope.analyzer.statistics.exchange_batch import ExchangeBatch, PartitionColumns
 from kafkascope.analyzer.statistics.groups.events import OFFSET_COMMIT
+from kafkascope.analyzer.statistics.journeys import facts
 from kafkascope.analyzer.statistics.journeys.applications import (
     OFFSETS_IN_TRANSACTION,
     Applications,
+    At,
+    FetchedBatch,
 )
-from kafkascope.analyzer.statistics.journeys.carried import NOWHERE, At, Carried
-from kafkascope.analyzer.statistics.journeys.facts import (
-    COMPACTED,
-    CONTENTS,
-    REPLICATED,
-    STABLE,
-    VISIBLE,
-    number_of,
-)
+from kafkascope.analyzer.statistics.journeys.facts import NOWHERE, number_of
 from kafkascope.analyzer.statistics.journeys.joins import LEGS, PERCENTS, Joins
 from kafkascope.analyzer.statistics.journeys.model import By
 from kafkascope.analyzer.statistics.model import Column, Line, TopicNames, columns, topic_key
 from kafkascope.analyzer.text import plural
-from kafkascope.dissectors.errors import DissectError
-from kafkascope.dissectors.records.batches import TRANSACTIONAL
 from kafkascope.dissectors.records.records import Batch, open_batch
 
 SHARE_ACKNOWLEDGE: Final = 79
@@ -54,9 +44,8 @@ class Journeys(Applications):
     COLUMNS = columns(
         "producer topic group (readers) records",
         *(
-            Column(f"{leg}_p{percent}", "duration", wide=percent == 99)
-            for leg in LEGS
-            for percent in PERCENTS
+            Column(f"{leg}_p{percent}", "duration", wide=percent == PERCENTS[-1])
+            for leg, percent in product(LEGS, PERCENTS)
         ),
         "lag",
         Column("lag_time", "duration"),
@@ -70,34 +59,36 @@ class Journeys(Applications):
         self._only = None if only is None else by_key(sorted(set(only)))
         self._unplaced = 0
 
-    def _chosen_offsets(self, number: int, first: int, end: int) -> Sequence[int]:
+    def _chosen(self, number: int, first: int, end: int) -> Sequence[int]:
         """Return the chosen offsets within a range of a partition."""
         offsets = (self._only or {}).get(number, [])
         return offsets[bisect_left(offsets, first) : bisect_left(offsets, end)]
 
     def _includes(self, number: int, first: int, end: int) -> bool:
-        return self._only is None or bool(self._chosen_offsets(number, first, end))
+        return self._only is None or bool(self._chosen(number, first, end))
 
     def add(self, batch: ExchangeBatch) -> None:
         self.last_ns = max(self.last_ns or 0, *batch.ends)
         super().add(batch)
+        client = number_of(tuple(identity_of(batch.row)))
+        for (topic, number, error), parts in batch.parts.items():
+            if batch.api_key == exchanges.PRODUCE and not error:
+                self._sent((topic, number), client, parts)
+            elif batch.api_key != exchanges.PRODUCE and self._only:
+                self._look_at(batch, (topic, number), parts)
+        for at, asks in batch.unanswered.items():
+            self._replicated(batch, at, ((offset, begin) for begin, _, offset in asks))
         for group, (topic, number), first, end, producer in _processed(batch):
             if group and self._includes(number, first, end):
                 about = number_of(group), number_of(topic), number
                 self.commits.add(batch.row.time_ns, *about, first, end, producer)
 
-    def _produced(
-        self, batch: ExchangeBatch, who: Key, at: At, error: int, parts: PartitionColumns
-    ) -> None:
-        super()._produced(batch, who, at, error, parts)
-        if error:
-            return
-        if self._only is not None:
-            self._look_into(at, parts)
-        topic, client, rows = number_of(at[0]), number_of(who), list[tuple[int, ...]]()
-        for begin, end, known, base, count, batches in zip(
-            *(parts.begins, parts.ends, parts.answered, parts.base_offsets),
-            *(parts.sums(parts.counts), parts.by_exchange(parts.batches)),
+    def _sent(self, at: At, client: int, parts: PartitionColumns) -> None:
+        """Keep what was produced, and look into records that are asked for."""
+        rows = list[tuple[int, ...]]()
+        for begin, end, known, count, (_, base, blob, batches, counts) in zip(
+            *(parts.begins, parts.ends, parts.answered),
+            *(parts.sums(parts.counts), parts.by_records()),
             strict=True,
         ):
             first = NOWHERE if base is None else base
@@ -105,61 +96,48 @@ class Journeys(Applications):
             if not count or (first > 0 and not self._includes(at[1], first, first + count)):
                 continue
             one = batches[0] if len(batches) == 1 else None
-            transactional = one is not None and one.attributes & TRANSACTIONAL
-            producer = one.producer_id if one and transactional else NOWHERE
-            about = count, client, producer, one.crc if one else 0
-            rows.append((begin, topic, at[1], end if known else NOWHERE, first, *about))
+            about = one.producer_id if one and one.transactional else NOWHERE, one.crc if one else 0
+            place = number_of(at[0]), at[1], end if known else NOWHERE
+            rows.append((begin, *place, first, count, client, *about))
+            if self._only and first >= 0:
+                for each, its in zip(batches, counts, strict=True):
+                    self._open(at, begin, blob, each, first, first + its, produced=True)
+                    first += its
         self.sent.add_rows(rows)
 
-    def _fetched(
-        self, batch: ExchangeBatch, who: Key, at: At, parts: PartitionColumns, rows: list[Carried]
-    ) -> None:
-        super()._fetched(batch, who, at, parts, rows)
-        if self._only is not None:
-            self._look_at(batch, at, parts)
-
-    def _kept(self, number: int, rows: list[Carried], undecided: list[Carried]) -> list[Carried]:
+    def _kept(
+        self, number: int, rows: list[FetchedBatch], undecided: list[FetchedBatch]
+    ) -> list[FetchedBatch]:
         return [
             row for row in rows if row.records and self._includes(number, row.base, row.last + 1)
         ]
 
     # --- records that are asked for
 
+    def _saw(self, time_ns: int, *key: Any) -> None:
+        seen = self.moments[key]
+        if seen.time_ns is None or time_ns < seen.time_ns:
+            seen.time_ns = time_ns
+
     def _look_at(self, batch: ExchangeBatch, at: At, parts: PartitionColumns) -> None:
         """Take note of when records are visible and replicated, and of what they say."""
-        begin_ns = min(parts.ends)
-        for offset in (self._only or {}).get(at[1], ()):
-            for what, marks in ((VISIBLE, parts.highs), (STABLE, parts.stables)):
-                seen = self.moments[(*at, offset, what)]
-                if seen.time_ns is None or begin_ns < seen.time_ns:  # else it changes nothing
-                    for end, mark in zip(parts.ends, marks, strict=True):
-                        seen.take(time_ns=end if mark > offset else None)
-        for begin, asked in zip(parts.begins, parts.fetch_offsets, strict=True):
-            self._replicated(batch, at, asked or 0, begin)
+        for what, marks in ((facts.VISIBLE, parts.highs), (facts.STABLE, parts.stables)):
+            for end, mark in zip(parts.ends, marks, strict=True):
+                for offset in self._chosen(at[1], 0, mark):
+                    self._saw(end, *at, offset, what)
+        self._replicated(batch, at, zip(parts.fetch_offsets, parts.begins, strict=True))
         columns = parts.by_batch(parts.ends), parts.by_batch(parts.blobs), parts.batches
         for end, blob, each in zip(*columns, strict=True):
             self._open(at, end, blob, each, each.base_offset, each.last_offset + 1)
 
-    def _waited(self, batch: ExchangeBatch, who: Key) -> None:
-        super()._waited(batch, who)
-        for at, asks in batch.unanswered.items():
-            for begin, _, offset in asks:
-                self._replicated(batch, at, offset, begin)
-
-    def _replicated(self, batch: ExchangeBatch, at: At, asked: int, time_ns: int) -> None:
-        if batch.way == "replica":
-            for offset in self._chosen_offsets(at[1], 0, asked):
-                key = *at, offset, REPLICATED, replica_id(batch.request)
-                self.moments[key].take(time_ns=time_ns)
-
-    def _look_into(self, at: At, parts: PartitionColumns) -> None:
-        for begin, (_, base, blob, batches, counts) in zip(
-            parts.begins, parts.by_records(), strict=True
-        ):
-            for batch, count in zip(batches, counts, strict=True):
-                if base is not None:
-                    self._open(at, begin, blob, batch, base, base + count, produced=True)
-                    base += count
+    def _replicated(
+        self, batch: ExchangeBatch, at: At, asks: Iterable[tuple[int | None, int]]
+    ) -> None:
+        if self._only and batch.way == "replica":
+            what = facts.REPLICATED, exchanges.replica_id(batch.request)
+            for asked, time_ns in asks:
+                for offset in self._chosen(at[1], 0, asked or 0):
+                    self._saw(time_ns, *at, offset, *what)
 
     def _open(
         self,
@@ -167,33 +145,30 @@ class Journeys(Applications):
         time_ns: int,
         blob: bytes,
         batch: Batch,
-        base: int,
+        first: int,
         end: int,
         *,
         produced: bool = False,
     ) -> None:
-        """Take note of what a record says itself, if it is in a batch."""
-        offsets = self._chosen_offsets(at[1], base, end)
-        if not offsets or batch.control:
+        """Take note of what records say themselves, if they are in a batch."""
+        missing = set(self._chosen(at[1], first, end))
+        if not missing or batch.control:
             return
-        try:
-            opened = open_batch(blob, batch)
-        except DissectError:
-            return
-        missing = set(offsets)
+        opened = open_batch(blob, batch)
         for place, record in enumerate(opened.records):
-            offset = base + place if produced else record.offset
+            offset = first + place if produced else record.offset
             if offset in missing:
                 missing.discard(offset)
-                headers = {name: data for name, data in record.headers if data}
                 key = None if record.key is None else record.key.decode(errors="replace")
                 created_ms = None if batch.log_append_time else record.timestamp
-                parent = headers.get(TRACEPARENT, b"").decode(errors="replace") or None
-                contents = *at, offset, CONTENTS, key, created_ms, parent
-                self.moments[contents].take(time_ns=time_ns)
+                parent = (dict(record.headers).get(TRACEPARENT) or b"").decode(errors="replace")
+                contents = facts.CONTENTS, key, created_ms, parent or None
+                self._saw(time_ns, *at, offset, *contents)
         # Of a batch that cannot be read to its end, it is not known.
         for offset in () if produced or opened.error else missing:
-            self.moments[(*at, offset, COMPACTED, time_ns)].take(time_ns=time_ns)
+            self._saw(time_ns, *at, offset, facts.COMPACTED, time_ns)
+
+    # --- what was kept
 
     def rows(self, names: TopicNames | None = None, by: By = "application") -> list[Line]:
         """Return one line for each producing application, topic and group."""
@@ -220,44 +195,41 @@ class Journeys(Applications):
     def dropped(self) -> int:
         """Batches and commits that were evicted, or whose topic was."""
         topics = self.labels(None)
-        unnamed = [
-            topic
-            for rows in (self.sent, self.got)
-            for topic in rows.column("topic")
-            if topic not in topics
-        ]
-        return len(unnamed) + sum(rows.dropped for rows in (self.sent, self.got, self.commits))
+        kept = [*self.sent.column("topic"), *self.got.column("topic")]
+        rows = self.sent, self.got, self.commits
+        return sum(topic not in topics for topic in kept) + sum(each.dropped for each in rows)
 
 
 def _processed(batch: ExchangeBatch) -> Iterator[tuple[str | None, At, int, int, int]]:
     """Yield (group, partition, first offset, offset behind the last, producer id) of what a group
     has committed, or a member of a share group has accepted."""
-    key, exchange = batch.api_key, batch.exchange
-    if key in (OFFSET_COMMIT, OFFSETS_IN_TRANSACTION) and (request := exchange.request_body):
+    key, request = batch.api_key, batch.exchange.request_body or {}
+    group = request.get("group_id")
+    if key in (OFFSET_COMMIT, OFFSETS_IN_TRANSACTION) and request:
         producer = request.get("producer_id", NOWHERE)
-        response = exchange.response_body if batch.row.errors else None
+        response = batch.exchange.response_body if batch.row.errors else None
         for topic, number, about in commits_of(request, response):
             if not about["error"] and about["offset"] >= 0:
-                yield request.get("group_id"), (topic, number), 0, about["offset"], producer
-    elif key in (SHARE_FETCH, SHARE_ACKNOWLEDGE) and (request := exchange.request_body):
+                yield group, (topic, number), 0, about["offset"], producer
+    elif key in (exchanges.SHARE_FETCH, SHARE_ACKNOWLEDGE):
         for each in request.get("topics") or ():
             topic = topic_key(each.get("topic"), each.get("topic_id"))
             for part in each["partitions"]:
-                at = topic, part["partition_index"]
-                for first, end in _accepted_ranges(part.get("acknowledgement_batches") or ()):
-                    yield request.get("group_id"), at, first, end, NOWHERE
+                for acknowledged in part.get("acknowledgement_batches") or ():
+                    for first, end in _accepted_ranges(**acknowledged):
+                        yield group, (topic, part["partition_index"]), first, end, NOWHERE
 
 
-def _accepted_ranges(batches: Sequence[Mapping[str, Any]]) -> Iterator[tuple[int, int]]:
+def _accepted_ranges(
+    first_offset: int, last_offset: int, acknowledge_types: Sequence[int] | None, **_: Any
+) -> Iterator[tuple[int, int]]:
     """Yield (first offset, offset behind the last) of what is accepted: one type stands for all of
     a batch, or each offset has its own."""
-    for batch in batches:
-        first, last = batch["first_offset"], batch["last_offset"]
-        types = list(batch.get("acknowledge_types") or ())
-        runs = [(kind, len(list(run))) for kind, run in groupby(types)]
-        if len(types) == 1:
-            runs = [(types[0], last + 1 - first)]
-        for kind, count in runs:
-            if kind == ACCEPT:
-                yield first, first + count
-            first += count
+    types = list(acknowledge_types or ())
+    runs = [(kind, len(list(run))) for kind, run in groupby(types)]
+    if len(types) == 1:
+        runs = [(types[0], last_offset + 1 - first_offset)]
+    for kind, count in runs:
+        if kind == ACCEPT:
+            yield first_offset, first_offset + count
+        first_offset += count

@@ -13,7 +13,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from itertools import chain, count
-from typing import Final, TypeAlias
+from typing import Any, Final, TypeAlias
 
 from kafkascope.analyzer.identity import Identity
 from kafkascope.analyzer.merging.tables import by_key
@@ -96,6 +96,11 @@ TRANSACTIONAL: Final = "default client IDs, same transactional ID"
 USER: Final = "default client IDs, same user"
 HOST: Final = "default client IDs, same host and library"
 MADE_UP: Final = frozenset((GROUP, TRANSACTIONAL, USER, HOST))
+_FRAMEWORKS: Final = (
+    *((_MIRROR, MIRROR), (_STREAMS, STREAMS), (_STREAMS_ADMIN, STREAMS)),
+    *((_CONNECTOR, CONNECT), (_WORKER, WORKER)),
+)
+"""Patterns of client ids, of which the first group is the name, with their rules."""
 TOOLS: Final = frozenset((("console",), ("kafka", "console"), ("perf", "client")))
 """Kafka's own `console-consumer` and `console-producer` are two programs."""
 
@@ -111,6 +116,25 @@ class ClientUse:
     writes: set[str] = field(default_factory=set)
     reads: set[str] = field(default_factory=set)
 
+    @property
+    def client_id(self) -> str:
+        return self.identity.client_id or ""
+
+    @property
+    def library(self) -> str:
+        """The library; aiokafka and others do not name themselves but in their client ids."""
+        match = None if self.identity.software else _LIBRARY.match(self.client_id)
+        return match[0] if match else self.identity.software
+
+    @property
+    def program(self) -> tuple[str, str, str]:
+        return self.identity.host, self.library, self.identity.user
+
+
+def _all(name: str) -> Any:
+    """Return the property of what all clients of an application have together."""
+    return property(lambda self: {each for use in self.uses for each in getattr(use, name)})
+
 
 @dataclass(slots=True)
 class NamedClients:
@@ -120,21 +144,12 @@ class NamedClients:
     rule: str
     uses: list[ClientUse] = field(default_factory=list)
 
+    groups, transactional_ids = _all("groups"), _all("transactional_ids")
+    writes, reads = _all("writes"), _all("reads")
+
     @property
     def client_ids(self) -> set[str]:
-        return {use.identity.client_id or "" for use in self.uses}
-
-    @property
-    def groups(self) -> set[str]:
-        return {group for use in self.uses for group in use.groups}
-
-    @property
-    def writes(self) -> set[str]:
-        return {topic for use in self.uses for topic in use.writes}
-
-    @property
-    def reads(self) -> set[str]:
-        return {topic for use in self.uses for topic in use.reads}
+        return {use.client_id for use in self.uses}
 
     @property
     def users(self) -> set[str]:
@@ -157,12 +172,13 @@ def applications(uses: Iterable[ClientUse], by: By = "application") -> dict[str,
 
 def _applications(uses: Iterable[ClientUse]) -> dict[str, NamedClients]:
     found: dict[tuple[Stem, bool], NamedClients] = {}
-    for use in sorted(uses, key=lambda each: (each.identity.client_id or "", *each.identity[1:])):
+    for use in sorted(uses, key=lambda each: (each.client_id, *each.identity[1:])):
         stem, rule = stem_of(use)
         named = found.setdefault((stem, rule in MADE_UP), NamedClients(stem, rule))
         named.uses.append(use)
-    whole = [part for named in found.values() for part in _stages(named)]
-    joined = _adopted(_streams(whole))
+    joined = [part for named in found.values() for part in _stages(named)]
+    _join_streams(joined)
+    joined = _adopted(joined)
     joined = _joined(joined, _without_store, WORKER, _is_one_worker)
     joined = _joined(joined, _without_role, ROLE, _is_one_program)
     joined = _joined(joined, _without_letter, LETTER, _same_use)
@@ -179,49 +195,36 @@ def _applications(uses: Iterable[ClientUse]) -> dict[str, NamedClients]:
 
 def stem_of(use: ClientUse) -> tuple[Stem, str]:
     """Return what the clients of an application have in common, and by which rule."""
-    identity = use.identity
-    client_id = (identity.client_id or "").strip()
-    if _MIRROR.fullmatch(client_id):
-        return (MIRROR_MAKER,), MIRROR
-    for pattern, rule in (
-        *((_STREAMS, STREAMS), (_STREAMS_ADMIN, STREAMS)),
-        *((_CONNECTOR, CONNECT), (_WORKER, WORKER)),
-    ):
+    client_id = use.client_id.strip()
+    for pattern, rule in _FRAMEWORKS:
         if match := pattern.fullmatch(client_id):
-            return (match[1],), rule
+            return (match[1] if match.lastindex else MIRROR_MAKER,), rule
     if match := _PROGRAM.fullmatch(client_id):
         client_id = match[1]
     if match := _JAVA_CONSUMER.fullmatch(client_id):
-        return parts_of(match[1]) or (match[1],), GROUP
+        return _stem(match[1]), GROUP
     made_up = any(client_id == f"producer-{each}" for each in use.transactional_ids)
     if not (made_up or _DEFAULT.fullmatch(client_id)) and (parts := parts_of(client_id)):
         return parts, ONE
     if len(use.groups) == 1:
-        group = next(iter(use.groups))
-        return parts_of(group) or (group,), GROUP
+        return _stem(*use.groups), GROUP
     if use.transactional_ids:
-        least = min(use.transactional_ids)
-        return parts_of(least) or (least,), TRANSACTIONAL
-    if identity.user:
-        return (identity.user,), USER
-    return ("", identity.host, library_of(identity)), HOST
+        return _stem(min(use.transactional_ids)), TRANSACTIONAL
+    if use.identity.user:
+        return (use.identity.user,), USER
+    return ("", use.identity.host, use.library), HOST
 
 
-def library_of(identity: Identity) -> str:
-    """Return the library; aiokafka and others do not name themselves but in their client ids."""
-    match = None if identity.software else _LIBRARY.match(identity.client_id or "")
-    return match[0] if match else identity.software
+def _stem(name: str) -> Stem:
+    return parts_of(name) or (name,)
 
 
 def parts_of(name: str) -> Stem:
     """Return a name's parts without numbers and random ones at its ends; inside, there is a mark
     in their place. Empty where nothing else is left."""
     parts = [part for _, part in _constants(name)]
-    while parts and parts[-1] == VARIABLE:
-        parts.pop()
-    while parts and parts[0] == VARIABLE:
-        parts.pop(0)
-    return tuple(parts)
+    constant = [place for place, part in enumerate(parts) if part != VARIABLE]
+    return tuple(parts[constant[0] : constant[-1] + 1]) if constant else ()
 
 
 def _constants(name: str) -> list[tuple[str, str]]:
@@ -276,10 +279,10 @@ def _stages(named: NamedClients) -> list[NamedClients]:
     groups = named.rule == GROUP and len({_NUMBER.sub("", each) for each in named.groups}) == 1
     if named.rule != ONE and not groups:
         return [named]
-    uses = ((max(use.groups) if groups else use.identity.client_id, use) for use in named.uses)
+    uses = ((max(use.groups) if groups else use.client_id, use) for use in named.uses)
     stages: list[NamedClients] = []
     for own, those in by_key(uses).items():
-        whole = NamedClients((own or "",) if groups else named.stem, named.rule, those)
+        whole = NamedClients((own,) if groups else named.stem, named.rule, those)
         for stage in list(stages):
             if stage.writes & whole.writes or stage.reads & whole.reads:
                 stages.remove(stage)
@@ -288,28 +291,23 @@ def _stages(named: NamedClients) -> list[NamedClients]:
     return [named] if len(stages) == 1 or (not groups and _apart(stages)) else stages
 
 
-def _streams(found: list[NamedClients]) -> list[NamedClients]:
+def _join_streams(found: list[NamedClients]) -> None:
     """Give instances of Kafka Streams, which may have a `client.id` each, the name of their group:
-    that is the `application.id`."""
-    whole: dict[str, NamedClients] = {}
-    out = []
+    that is the `application.id`. The first one has the clients of all."""
+    instances: dict[Stem, NamedClients] = {}
     for named in found:
-        if named.rule != STREAMS or len(named.groups) != 1:
-            out.append(named)
-            continue
-        group = next(iter(named.groups))
-        if group not in whole:
-            whole[group] = NamedClients((group,), STREAMS)
-            out.append(whole[group])
-        whole[group].uses += named.uses
-    return out
+        if named.rule == STREAMS and len(named.groups) == 1:
+            named.stem = tuple(named.groups)
+            first = instances.setdefault(named.stem, named)
+            if first is not named:
+                first.uses, named.uses = first.uses + named.uses, []
 
 
 def _adopted(found: list[NamedClients]) -> list[NamedClients]:
     """Give producers with default client ids to the one application of the same host, library and
     user whose consumers have default ids, too. One that reads what they write is another."""
     owners = by_key(
-        (_program(use), named)
+        (use.program, named)
         for named in found
         if named.rule == GROUP
         for use in named.uses
@@ -319,15 +317,10 @@ def _adopted(found: list[NamedClients]) -> list[NamedClients]:
         if named.rule in (HOST, USER):
             uses, named.uses = named.uses, []
             for use in uses:
-                first, *others = owners.get(_program(use), [named])
-                only = all(each is first for each in others)
-                owner = first if only and use.writes and not use.reads else named
-                (owner if _apart((owner, use)) else named).uses.append(use)
+                first, *others = owners.get(use.program, [named])
+                only = all(each is first for each in others) and use.writes and not use.reads
+                (first if only and _apart((first, use)) else named).uses.append(use)
     return [named for named in found if named.uses]
-
-
-def _program(use: ClientUse) -> tuple[str, str, str]:
-    return use.identity.host, library_of(use.identity), use.identity.user
 
 
 def _apart(those: Iterable[NamedClients | ClientUse]) -> bool:
@@ -336,19 +329,25 @@ def _apart(those: Iterable[NamedClients | ClientUse]) -> bool:
     return not any(one.writes & other.reads for one in all_ for other in all_ if one is not other)
 
 
-def _without_role(stem: Stem) -> Stem:
-    words = [part for part in stem if part.lower() not in ROLES]
-    shorter = tuple(words)
-    return shorter if len(words) == len(stem) - 1 and shorter not in TOOLS else stem
+def _joined(
+    found: list[NamedClients],
+    shorter: Callable[[NamedClients], Stem],
+    rule: str,
+    agree: Callable[[list[NamedClients]], bool],
+) -> list[NamedClients]:
+    """Join applications whose stems are the same once shortened, where they agree."""
+    out = []
+    for stem, those in by_key((shorter(named), named) for named in found).items():
+        if len(those) == 1 or not agree(those):
+            out += those
+            continue
+        uses = [use for named in those for use in named.uses]
+        out.append(NamedClients(stem[:-1] if stem[-1] == VARIABLE else stem, rule, uses))
+    return out
 
 
-def _is_one_program(those: list[NamedClients]) -> bool:
-    whole = NamedClients((), ROLE, [use for named in those for use in named.uses])
-    libraries = {library_of(use.identity).partition(" ")[0] for use in whole.uses} - {""}
-    return len(libraries) < 2 and len(whole.users) < 2 and _apart(those)
-
-
-def _without_store(stem: Stem) -> Stem:
+def _without_store(named: NamedClients) -> Stem:
+    stem = named.stem
     return stem[:-1] if len(stem) > 1 and stem[-1] in STORES else stem
 
 
@@ -357,31 +356,26 @@ def _is_one_worker(those: list[NamedClients]) -> bool:
     return all(each.writes == each.reads and not each.groups for each in those) and _apart(those)
 
 
-def _without_letter(stem: Stem) -> Stem:
+def _without_role(named: NamedClients) -> Stem:
+    shorter = tuple(part for part in named.stem if part.lower() not in ROLES)
+    one = len(shorter) == len(named.stem) - 1 and shorter not in TOOLS
+    return shorter if one else named.stem
+
+
+def _is_one_program(those: list[NamedClients]) -> bool:
+    libraries = {use.library.partition(" ")[0] for named in those for use in named.uses} - {""}
+    users = {user for named in those for user in named.users}
+    return len(libraries) < 2 and len(users) < 2 and _apart(those)
+
+
+def _without_letter(named: NamedClients) -> Stem:
+    stem = named.stem
     return (*stem[:-1], VARIABLE) if len(stem) > 1 and len(stem[-1]) == 1 else stem
 
 
 def _same_use(those: list[NamedClients]) -> bool:
     uses = [(named.groups, named.writes, named.reads) for named in those]
     return all(each == uses[0] for each in uses)
-
-
-def _joined(
-    found: list[NamedClients],
-    shorter: Callable[[Stem], Stem],
-    rule: str,
-    agree: Callable[[list[NamedClients]], bool],
-) -> list[NamedClients]:
-    """Join applications whose stems are the same once shortened, where they agree."""
-    out = []
-    for those in by_key((shorter(named.stem), named) for named in found).values():
-        if len(those) == 1 or not agree(those):
-            out += those
-            continue
-        stem = shorter(those[0].stem)
-        uses = [use for named in those for use in named.uses]
-        out.append(NamedClients(stem[:-1] if stem[-1] == VARIABLE else stem, rule, uses))
-    return out
 
 
 # --- what to call them
@@ -395,18 +389,15 @@ def _name(named: NamedClients) -> str:
     if named.rule == HOST:
         host, library = named.stem[1], named.stem[2].partition(" ")[0]
         return ids[0] if len(ids) == 1 and ids[0] else f"{library or 'clients'}@{host}"
-    words = [part for part in named.stem if part != VARIABLE]
     source = ids[0]
     if named.rule in (GROUP, TRANSACTIONAL):
-        transactional = sorted(name for use in named.uses for name in use.transactional_ids)
-        group = sorted(named.groups) or transactional or ids
-        source = group[0]
-        if len(group) == 1 and named.rule == GROUP:
-            return group[0]
+        source, *others = sorted(named.groups) or sorted(named.transactional_ids) or ids
+        if named.rule == GROUP and not others:
+            return source
     # From the first to the last of its words, with what stands between them.
-    first, last = words[0].strip(VARIABLE), words[-1].strip(VARIABLE)
-    begin = source.find(first)
-    end = source.rfind(last) + len(last)
+    words = [part.strip(VARIABLE) for part in named.stem if part != VARIABLE]
+    begin = source.find(words[0])
+    end = source.rfind(words[-1]) + len(words[-1])
     inner = source[begin:end] if 0 <= begin < end else "-".join(words)
     if VARIABLE not in named.stem or len(ids) == 1:
         return inner

@@ -19,7 +19,7 @@ def journeys(sample: str) -> Journeys:
 
 def test_the_map_of_the_demo_lists_its_applications() -> None:
     found, names = journeys("demo.pcap.zst"), traffic("demo.pcap.zst")[1]
-    applications = found.applications(names)
+    applications = found.map_of(names).applications
     edges = {
         (each.name, edge.topic, getattr(edge, "group", ""), edge.records)
         for each, edge in AppMap(applications).edges()
@@ -60,7 +60,7 @@ def test_a_read_committed_group_gets_what_was_committed() -> None:
     found, names = journeys("transactions.pcap"), traffic("transactions.pcap")[1]
     reads = {
         edge.topic: edge.records
-        for each in found.applications(names)
+        for each in found.map_of(names).applications
         for edge in each.reads
         if edge.topic.endswith(".tx")
     }
@@ -71,7 +71,7 @@ def test_a_read_committed_group_gets_what_was_committed() -> None:
 
 def test_replication_between_brokers_is_no_application() -> None:
     found, names = journeys("cluster.pcap.gz"), traffic("cluster.pcap.gz")[1]
-    applications = found.applications(names)
+    applications = found.map_of(names).applications
     assert applications
     assert all(
         client_id.startswith("java") for each in applications for client_id in each.client_ids
