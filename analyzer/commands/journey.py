@@ -142,11 +142,9 @@ def _encoding(otlp: str, options: ReadOptions) -> str:
 
 
 def _write_spans(journeys: list[Journey], otlp: str, encoding: str, options: ReadOptions) -> None:
-    from kafkascope.analyzer.export.journey_spans import spans_of, trace_parent
-    from kafkascope.analyzer.export.otlp import encoded
+    from kafkascope.analyzer.export.otlp import encoded, spans_of, trace_parent
 
-    with_parents = [(each, trace_parent(each.traceparent or "")) for each in journeys]
-    spans = [span for each, parent in with_parents for span in spans_of(each, parent)]
+    spans = [span for each in journeys for span in spans_of(each)]
     with PrivateFile(Path(otlp)) as file:
         file.write(encoded(spans, encoding))
     if options.quiet:
@@ -154,8 +152,8 @@ def _write_spans(journeys: list[Journey], otlp: str, encoding: str, options: Rea
     say(f"{plural(len(spans), 'span')} of {plural(len(journeys), 'record')} in {safe(otlp)}")
     untraced = Counter(
         "an unknown producer" if each.produced is None else each.produced.application
-        for each, parent in with_parents
-        if parent is None
+        for each in journeys
+        if trace_parent(each.traceparent) is None
     )
     for application, records in untraced.most_common(LIMITS.untraced_producers):
         say(f"no traceparent: {plural(records, 'record')} of {safe(application)}")
