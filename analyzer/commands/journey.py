@@ -16,6 +16,7 @@ from kafkascope.analyzer.commands.help import command, setting
 from kafkascope.analyzer.commands.limits import LIMITS
 from kafkascope.analyzer.commands.options import input_options
 from kafkascope.analyzer.commands.output import Output, refuse_inputs
+from kafkascope.analyzer.export.otlp import FORMATS, encoded, spans_of, trace_parent
 from kafkascope.analyzer.filter.lexer import quoted
 from kafkascope.analyzer.reading.counting import count
 from kafkascope.analyzer.reading.options import ReadOptions
@@ -54,7 +55,14 @@ def journey(options: ReadOptions, key: str | None, otlp: str | None) -> int:
       kafkascope journey prod.pcapng -Y 'record.value contains "4711"' -n 3 --json
       kafkascope journey prod.pcapng -Y 'topic == orders' --otlp orders.json
     """
-    encoding = None if otlp is None else _encoding(otlp, options)
+    encoding = None
+    if otlp is not None:
+        refuse_inputs(otlp, options.inputs)
+        encoding = FORMATS.get(Path(otlp).suffix.lower()[1:])
+        if encoding is None:
+            raise click.BadParameter(
+                f'"{otlp}": the name ends with .json, or with .pb for protobuf', param_hint="--otlp"
+            )
     inputs, named = _inputs_and_records(options.inputs)
     if key is not None:
         chosen = f"record.key == {quoted(key)}"
@@ -88,9 +96,7 @@ def journey(options: ReadOptions, key: str | None, otlp: str | None) -> int:
                 if options.form in ("json", "jsonl"):
                     output.element({"schema": "journey/1", **as_json(each)})
                     continue
-                if index:
-                    output.line("")
-                for line in journey_lines(each, times):
+                for line in ([""] if index else []) + list(journey_lines(each, times)):
                     output.line(line)
             output.end()
         if not named:
@@ -119,31 +125,15 @@ def _matching_records(options: ReadOptions) -> Iterator[RecordPosition]:
 
     problems: list[Problem] = []
     with Reading(replace(options, jobs=1, top=None), records=True) as reading:
-        names, payloads = reading.capture.context.names, reading.payloads
+        about = reading.capture.context.names, problems, reading.payloads, reading.chosen
         for _, exchange in reading.rows():
-            for lines in record_lines(exchange, names, problems, payloads, reading.chosen):
-                for line in lines.splitlines():
-                    record = loads(line)
+            for lines in record_lines(exchange, *about):
+                for record in map(loads, lines.splitlines()):
                     if record["offset"] is not None and not record["control"]:
                         yield record["topic"], record["partition"], record["offset"]
 
 
-def _encoding(otlp: str, options: ReadOptions) -> str:
-    """Return the encoding of spans that the suffix of the file stands for."""
-    from kafkascope.analyzer.export.otlp import FORMATS
-
-    refuse_inputs(otlp, options.inputs)
-    suffix = Path(otlp).suffix.lower().removeprefix(".")
-    if suffix not in FORMATS:
-        raise click.BadParameter(
-            f'"{otlp}": the name ends with .json, or with .pb for protobuf', param_hint="--otlp"
-        )
-    return FORMATS[suffix]
-
-
 def _write_spans(journeys: list[Journey], otlp: str, encoding: str, options: ReadOptions) -> None:
-    from kafkascope.analyzer.export.otlp import encoded, spans_of, trace_parent
-
     spans = [span for each in journeys for span in spans_of(each)]
     with PrivateFile(Path(otlp)) as file:
         file.write(encoded(spans, encoding))

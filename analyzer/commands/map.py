@@ -16,11 +16,12 @@ from kafkascope.analyzer.reading.options import DRAWINGS, ReadOptions
 from kafkascope.analyzer.reading.reading import Reading
 from kafkascope.analyzer.render.layout import Priority
 from kafkascope.analyzer.statistics.journeys.applications import Applications, edge_lines
-from kafkascope.analyzer.statistics.journeys.drawing import graph_of, map_lines
-from kafkascope.analyzer.statistics.journeys.model import AppMap, By
+from kafkascope.analyzer.statistics.journeys.drawing import dot, graph_of, map_lines, mermaid
+from kafkascope.analyzer.statistics.journeys.model import By
 from kafkascope.analyzer.statistics.journeys.printed import as_json
 from kafkascope.analyzer.statistics.topics import Topics
 
+LANGUAGES: Final = {"dot": dot, "mermaid": mermaid}
 TABLE: Final = CommandTable(
     *("map", "map/1", Applications.COLUMNS),
     Priority(("way", "topic", "group", "records", "peers")),
@@ -53,11 +54,10 @@ def map(options: ReadOptions, by: By, brokers: bool) -> int:
     """
     applications, topics = Applications(), Topics()
     with Reading(options) as reading:
-        as_asyncapi = options.form == "asyncapi"
+        as_asyncapi, names = options.form == "asyncapi", reading.capture.context.names
         if as_asyncapi and reading.stored is None:
             topics.payloads = reading.payloads  # tables hold no records
         count(reading, *((applications, topics) if as_asyncapi else (applications,)))
-        names = reading.capture.context.names
         app_map = applications.map_of(names, by, brokers=brokers)
         with Output(options) as output:
             if as_asyncapi:
@@ -68,22 +68,14 @@ def map(options: ReadOptions, by: By, brokers: bool) -> int:
                 output.json_line(asyncapi(f"Kafka traffic: {title}", app_map, schemas))
             elif options.form in ("csv", "tsv") or options.columns or options.sort:
                 print_lines(TABLE._replace(lines=edge_lines(app_map)), output, reading)
+            elif options.form in ("json", "jsonl"):
+                output.json_line({"schema": "map/1", **as_json(app_map)})
+            elif options.form == "table":
+                for line in map_lines(app_map, None if options.wide else output.width):
+                    output.line(*line)
             else:
-                _print(app_map, options, output)
-                if not app_map.applications:
-                    reading.lacks(NO_LINES["map/1"])
+                for text in LANGUAGES[options.form](graph_of(app_map)).splitlines():
+                    output.line(text)
+        if not (app_map.applications or as_asyncapi):
+            reading.lacks(NO_LINES["map/1"])
         return reading.finish()
-
-
-def _print(app_map: AppMap, options: ReadOptions, output: Output) -> None:
-    from kafkascope.analyzer.render.graphs import dot, mermaid
-
-    if options.form in ("json", "jsonl"):
-        output.json_line({"schema": "map/1", **as_json(app_map)})
-    elif options.form == "table":
-        for text, style in map_lines(app_map, None if options.wide else output.width):
-            output.line(text, style)
-    else:
-        graph = graph_of(app_map)
-        for text in (dot if options.form == "dot" else mermaid)(graph).splitlines():
-            output.line(text)

@@ -8,7 +8,7 @@ few seconds, and where it is unknown which topics some requests are about.
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from itertools import combinations
 from typing import Final
 
@@ -18,7 +18,7 @@ from kafkascope.analyzer.findings.rules import limit
 from kafkascope.analyzer.findings.view import DetectorInput, Finding, unreadable
 from kafkascope.analyzer.findings.words import listed, spelled
 from kafkascope.analyzer.merging.tables import OTHERS, by_key
-from kafkascope.analyzer.statistics.journeys.model import Application, Read, Write
+from kafkascope.analyzer.statistics.journeys.model import Application, MapEdge, Sides
 from kafkascope.analyzer.statistics.journeys.names import MIRROR
 from kafkascope.analyzer.statistics.model import topic_id_in
 from kafkascope.analyzer.text import plural
@@ -70,7 +70,7 @@ def findings(view: DetectorInput) -> Iterator[Finding]:
             )
 
 
-def _beats(topic: str, writers: Mapping[str, Sequence[tuple[Application, Write]]]) -> bool:
+def _beats(topic: str, writers: Sides) -> bool:
     """Return whether a topic has MirrorMaker's own heartbeats."""
     by = {each.rule for each, _ in writers.get(topic, ())}
     return by == {MIRROR} and bool(_HEARTBEATS.fullmatch(topic))
@@ -87,7 +87,7 @@ def _is_whole(view: DetectorInput) -> bool:
     return not view.gap_bytes() and not any(map(unreadable, view.lines))
 
 
-def _lasts(edges: Sequence[Write | Read], view: DetectorInput, least: int) -> bool:
+def _lasts(edges: Sequence[MapEdge], view: DetectorInput, least: int) -> bool:
     """Return whether records were moved so long before the end that the other side, if it is
     there, would have shown up."""
     moved = [edge for edge in edges if edge.records]
@@ -99,7 +99,7 @@ def _shared_groups(applications: Sequence[Application], view: DetectorInput) -> 
     reads = by_key(
         (read.group, (each, read))
         for each in applications
-        for read in each.reads
+        for read in each.edges
         if read.group is not None
     )
     for group, pairs in reads.items():
@@ -128,7 +128,7 @@ def _shared_groups(applications: Sequence[Application], view: DetectorInput) -> 
 
 def _kind(application: Application) -> tuple[object, ...]:
     """Return what hosts of one application have in common, whatever their client ids are."""
-    writes = tuple(sorted({edge.topic for edge in application.writes}))
+    writes = tuple(sorted({edge.topic for edge in application.edges if edge.way == "writes"}))
     return application.software, application.users, writes
 
 

@@ -39,9 +39,6 @@ class IntegerRows(Generic[R]):
         """Rows that were evicted."""
         return self._dropped + max(0, len(self) - self._limit)
 
-    def empty(self) -> Self:
-        return type(self)(self._kind, self._limit)
-
     def add_all(self, *columns: Sequence[int]) -> None:
         """Add rows, given as columns of equal length."""
         before = len(self)
@@ -83,40 +80,21 @@ class IntegerRows(Generic[R]):
     def column(self, name: str) -> Sequence[int]:
         return self._columns[self._kind._fields.index(name)]
 
-    def split(self, *names: str) -> dict[tuple[int, ...], Self]:
-        """Return the latest rows by the values of some columns."""
-        if not len(self):
-            return {}
-        import numpy as np
-
-        self._sort()
-        columns = [np.asarray(column) for column in self._columns]
-        keys = [columns[self._kind._fields.index(name)] for name in reversed(names)]
-        order = np.lexsort(keys)
-        ordered = np.array([key[order] for key in reversed(keys)])
-        ends = np.flatnonzero((ordered[:, 1:] != ordered[:, :-1]).any(axis=0)) + 1
-        found = {}
-        for chosen in np.split(order, ends):
-            part = self.empty()
-            part._columns = [array("q", column[chosen].tobytes()) for column in columns]
-            found[tuple(int(key[chosen[0]]) for key in reversed(keys))] = part
-        return found
-
     def _sort(self) -> None:
         """Put the rows into their order, and drop those that are too many."""
-        if len(self) <= FEW:
+        before = len(self)
+        if before <= FEW:
             rows = sorted(zip(*self._columns, strict=True))[-self._limit :]
-            self._dropped += len(self) - len(rows)
             if rows:
                 self._columns = [array("q", column) for column in zip(*rows, strict=True)]
-            return
-        import numpy as np
+        else:
+            import numpy as np
 
-        # By columns: as tuples of numbers, a million rows would take half a gigabyte.
-        columns = [np.asarray(column) for column in self._columns]
-        latest = np.lexsort(columns[::-1])[-self._limit :]
-        self._dropped += len(self) - len(latest)
-        self._columns = [array("q", column[latest].tobytes()) for column in columns]
+            # By columns: as tuples of numbers, a million rows would take half a gigabyte.
+            found = [np.asarray(column) for column in self._columns]
+            latest = np.lexsort(found[::-1])[-self._limit :]
+            self._columns = [array("q", column[latest].tobytes()) for column in found]
+        self._dropped += before - len(self)
 
     def __len__(self) -> int:
         return len(self._columns[0])
@@ -130,7 +108,6 @@ class IntegerRows(Generic[R]):
     def load(self, state: list[Any]) -> Self:
         self._dropped, count, text = state
         data = zlib.decompress(b64decode(text))
-        size = count * 8
         for number, column in enumerate(self._columns):
-            column.frombytes(data[number * size : (number + 1) * size])
+            column.frombytes(data[number * count * 8 :][: count * 8])
         return self

@@ -12,7 +12,7 @@ from itertools import groupby
 from math import log2
 from typing import Final, NamedTuple
 
-from kafkascope.analyzer.render.graphs import Graph, GraphEdge, GraphNode
+from kafkascope.analyzer.statistics.journeys.drawing import Graph, GraphEdge, GraphNode
 from kafkascope.analyzer.text import cut_within, safe
 
 WIDTH: Final = 900

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import compress
-from typing import Any, Final, NamedTuple, TypeAlias
+from typing import Any, Final, TypeAlias
 
 from kafkascope.analyzer.bodies.contents import COUNTING_LIMIT
 from kafkascope.analyzer.identity import identity_of
@@ -19,8 +19,8 @@ from kafkascope.analyzer.statistics.delivery.parts import schema_id
 from kafkascope.analyzer.statistics.exchange_batch import ExchangeBatch, PartitionColumns
 from kafkascope.analyzer.statistics.journeys import facts
 from kafkascope.analyzer.statistics.journeys.clients import MapClients
-from kafkascope.analyzer.statistics.journeys.facts import NOWHERE, Edge, number_of
-from kafkascope.analyzer.statistics.journeys.model import AppMap, By, Write
+from kafkascope.analyzer.statistics.journeys.facts import NOWHERE, Edge, Got, number_of
+from kafkascope.analyzer.statistics.journeys.model import AppMap, By
 from kafkascope.analyzer.statistics.limits import LIMITS
 from kafkascope.analyzer.statistics.model import Line, TopicNames, columns, filled, topic_key
 from kafkascope.dissectors.records.batches import CONTROL, TRANSACTIONAL
@@ -40,6 +40,8 @@ MARKER_KEY: Final = 4
 
 At: TypeAlias = tuple[str | None, int]
 """Topic key and partition."""
+FetchedBatch: TypeAlias = tuple[Got, int, int]
+"""Of a batch, or of a run of single messages: a row, attributes, and bytes."""
 
 
 class Applications(facts.MapFacts):
@@ -108,34 +110,30 @@ class Applications(facts.MapFacts):
 
     def _fetched(self, batch: ExchangeBatch, who: Key, at: At, parts: PartitionColumns) -> None:
         """Count what a Fetch or ShareFetch brought of one partition."""
-        place, replica, rows = (number_of(at[0]), at[1]), batch.way == "replica", _rows(parts)
+        place, replica = (number_of(at[0]), at[1]), batch.way == "replica"
+        client, judged = number_of(who), batch.request.get("isolation_level") == READ_COMMITTED
+        found = _fetched(parts, (*place, client, judged))
         if batch.api_key == exchanges.SHARE_FETCH:
-            rows = _acquired(_answers(batch.exchange.response_body, at), parts, rows)
-        if any(row.bits & (CONTROL | TRANSACTIONAL) for row in rows):
+            found = _acquired(_answers(batch.exchange.response_body, at), parts, found)
+        if any(bits & (CONTROL | TRANSACTIONAL) for _, bits, _ in found):
             for time_ns, *end in _ends(batch, at, parts):
                 self.ends.add(time_ns, *place, *end)
         if replica:
             edge = self.replicas[(exchanges.replica_id(batch.request), at[0])]
         else:
             edge = self.reads[(*who, at[0])]
-            rows = [row for row in rows if not row.bits & CONTROL]
+            found = [each for each in found if not each[1] & CONTROL]
         stretch(edge, min(parts.begins), max(parts.ends))
         _count_line(edge, batch, at)
+        rows = [row for row, _, _ in found]
         edge.records += sum(row.records for row in rows)
-        edge.bytes += sum(row.size for row in rows)
-        if replica:
-            return
-        client, judged = number_of(who), batch.request.get("isolation_level") == READ_COMMITTED
-        undecided = [row for row in rows if judged and row.producer_id >= 0]
-        edge.records -= sum(row.records for row in undecided)
-        self.got.add_rows(
-            (row.time_ns, *place, *row[1:5], client, row.producer_id, row.checksum, judged)
-            for row in self._kept(at[1], rows, undecided)
-        )
+        edge.bytes += sum(size for _, _, size in found)
+        if not replica:
+            undecided = [row for row in rows if judged and row.producer_id >= 0]
+            edge.records -= sum(row.records for row in undecided)
+            self.got.add_rows(self._kept(rows, undecided))
 
-    def _kept(
-        self, number: int, rows: list[FetchedBatch], undecided: list[FetchedBatch]
-    ) -> list[FetchedBatch]:
+    def _kept(self, rows: list[Got], undecided: list[Got]) -> list[Got]:
         """Return the batches that are kept: those whose transaction decides whether the client sees
         them."""
         return undecided
@@ -157,18 +155,12 @@ def edge_lines(shown: AppMap) -> list[Line]:
     writers, readers = shown.sides()
     lines = []
     for each, edge in shown.edges():
-        writes = isinstance(edge, Write)
-        peers = (readers if writes else writers).get(edge.topic, ())
-        about: Line = {
-            "application": each.name,
-            "way": "writes" if writes else "reads",
-            "group": None if isinstance(edge, Write) else edge.group,
-            "peers": list(dict.fromkeys(other.name for other, _ in peers)),
-            "clients": list(each.client_ids),
-            "schemas": list(map(str, edge.schemas)) if isinstance(edge, Write) else [],
-        }
-        about |= {name: list(getattr(each, name)) for name in ("users", "software", "racks")}
-        lines.append(filled(Applications.COLUMNS, edge, **about, rule=each.rule))
+        peers = (readers if edge.way == "writes" else writers).get(edge.topic, ())
+        about: Line = {name: list(getattr(each, name)) for name in ("users", "software", "racks")}
+        about |= {"application": each.name, "clients": list(each.client_ids), "rule": each.rule}
+        about |= {"peers": list(dict.fromkeys(other.name for other, _ in peers))}
+        about |= {"schemas": list(map(str, edge.schemas))}
+        lines.append(filled(Applications.COLUMNS, edge, **about))
     return lines
 
 
@@ -199,70 +191,62 @@ def _count_line(edge: Edge, batch: ExchangeBatch, at: At) -> None:
 # --- fetched batches
 
 
-class FetchedBatch(NamedTuple):
-    """A row of `facts.Got`, without what all of a response have in common."""
-
-    time_ns: int
-    base: int
-    last: int
-    asked: int
-    records: int
-    producer_id: int
-    checksum: int
-    bits: int
-    size: int
-
-
-def _rows(parts: PartitionColumns) -> list[FetchedBatch]:
+def _fetched(parts: PartitionColumns, about: tuple[int, int, int, bool]) -> list[FetchedBatch]:
     """Return what was fetched of one partition: a broker sends whole batches, of which the client
-    skips what is before the offset it asked for. Single messages of old formats become runs."""
-    rows: list[FetchedBatch] = []
+    skips what is before the offset it asked for. Single messages of old formats become runs.
+    `about`: topic, partition, client, and whether it is read_committed."""
+    found: list[FetchedBatch] = []
     of_exchanges = parts.ends, parts.blobs, parts.fetch_offsets, range(len(parts.held))
-    run = NOWHERE
-    for each, count, end, blob, ask, exchange in zip(
+    (topic, partition, client, judged), run = about, NOWHERE
+    for each, count, time_ns, blob, ask, exchange in zip(
         *(parts.batches, parts.counts, *map(parts.by_batch, of_exchanges)), strict=True
     ):
-        base, last, asked = each.base_offset, each.last_offset, NOWHERE if ask is None else ask
-        old = each.magic < RECORD_BATCH
+        first, end, asked = each.base_offset, each.last_offset + 1, NOWHERE if ask is None else ask
+        old, size = each.magic < RECORD_BATCH, each.size
         if old and each.codec:
             # The offset of a compressed message set is that of its last message.
             offsets = [message.offset for message in _opened(each, blob)]
-            base, count = min(offsets, default=last), sum(offset >= asked for offset in offsets)
-        elif asked > base:
+            first, count = min(offsets, default=end - 1), sum(at >= asked for at in offsets)
+        elif asked > first:
             count = _beyond(asked, each, count, blob)
-        single = old and not each.codec
-        if single and run == exchange and rows[-1].last + 1 == base and rows[-1].records:
-            before = rows.pop()
-            records, size = before.records + count, before.size + each.size
-            rows.append(before._replace(last=last, checksum=0, records=records, size=size))
-            continue
-        run = exchange if single else NOWHERE
+        checksum = each.crc
+        if old and not each.codec:
+            if run == exchange and found[-1][0].end == first and found[-1][0].records:
+                before, _, its_size = found.pop()
+                first, asked, checksum = before.first, before.asked, 0
+                count, size = before.records + count, its_size + size
+            run = exchange
+        else:
+            run = NOWHERE
         bits = 0 if old else each.attributes
         producer = each.producer_id if bits & TRANSACTIONAL else NOWHERE
-        row = FetchedBatch(end, base, last, asked, count, producer, each.crc, bits, each.size)
-        rows.append(row)
-    return rows
+        whose = count, client, producer, checksum, judged
+        row = Got(time_ns, topic, partition, first, end, asked, *whose)
+        found.append((row, bits, size))
+    return found
 
 
 def _acquired(
-    answers: Iterator[Any], parts: PartitionColumns, rows: list[FetchedBatch]
+    answers: Iterator[Any], parts: PartitionColumns, found: list[FetchedBatch]
 ) -> list[FetchedBatch]:
     """Return the rows of the records that a member of a share group may process: a broker sends
     whole batches, of which others may hold some records (KIP-932)."""
     ranges = [
-        (each["first_offset"], each["last_offset"])
+        (each["first_offset"], each["last_offset"] + 1)
         for part in answers
         for each in part.get("acquired_records") or ()
-    ]
-    found = []
+    ][: LIMITS.acquired_ranges]
+    taken = []
     # Only hostile responses of this API hold message sets, whose runs are fewer rows.
-    for each, blob, row in zip(parts.batches, parts.by_batch(parts.blobs), rows, strict=False):
-        for first, end in ranges[: LIMITS.acquired_ranges]:
-            low, high = max(first, row.base), min(end, row.last)
-            if low <= high:
-                some, more = (_beyond(at, each, row.records, blob) for at in (low, high + 1))
-                found.append(row._replace(base=low, last=high, records=some - more))
-    return found
+    blobs = parts.by_batch(parts.blobs)
+    for each, blob, (row, bits, size) in zip(parts.batches, blobs, found, strict=False):
+        for first, end in ranges:
+            low, high = max(first, row.first), min(end, row.end)
+            if low < high:
+                some, more = (_beyond(at, each, row.records, blob) for at in (low, high))
+                part = row._replace(first=low, end=high, records=some - more)
+                taken.append((part, bits, size))
+    return taken
 
 
 def _beyond(offset: int, batch: Batch, count: int, blob: bytes) -> int:

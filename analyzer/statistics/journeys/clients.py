@@ -6,14 +6,14 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Iterator
 from functools import cache
-from itertools import pairwise
+from itertools import chain, pairwise
 from typing import Any
 
 from kafkascope.analyzer.identity import Identity, absorbed
 from kafkascope.analyzer.merging.tables import OTHERS, Keyed, M, by_key, sums
 from kafkascope.analyzer.statistics.journeys import facts
 from kafkascope.analyzer.statistics.journeys.facts import ClientFacts, Edge, MapFacts, Membership
-from kafkascope.analyzer.statistics.journeys.model import Application, AppMap, By, Read, Write
+from kafkascope.analyzer.statistics.journeys.model import Application, AppMap, By, MapEdge
 from kafkascope.analyzer.statistics.journeys.names import ClientUse, NamedClients, applications
 from kafkascope.analyzer.statistics.model import TopicNames, topic_label
 
@@ -39,7 +39,7 @@ class MapClients:
             edge = self._reads.get((self._by_number.get(row.client), topic))
             if not row.judged or row.producer_id < 0 or edge is None:
                 continue
-            if self.outcomes.shown(topic, row.partition, row.producer_id, row.last, row.time_ns):
+            if self.outcomes.shown(topic, row.partition, row.producer_id, row.end, row.time_ns):
                 edge.records += row.records
         self._facts = sums(ClientFacts, self._of_whole(counted.clients))
         groups = sums(Membership, self._of_whole(counted.groups, named=False))
@@ -103,28 +103,19 @@ class MapClients:
 
     def map(self, *, brokers: bool) -> AppMap:
         """Return the applications, by name; and brokers that replicate, as such that read."""
-        writes = sums(
-            Edge, (((self._applications[who], of), its) for (who, of), its in self._writes.items())
+        written = (
+            ((self._applications[who], "writes", topic, None, ()), each)
+            for (who, topic), each in self._writes.items()
         )
-        reads = sums(
-            Edge,
-            (
-                ((self._applications[who], topic, *self._groups_of(who, topic)), each)
-                for (who, topic), each in self._reads.items()
-            ),
+        read = (
+            ((self._applications[who], "reads", topic, *self._groups_of(who, topic)), each)
+            for (who, topic), each in self._reads.items()
         )
-        writes_of = by_key(
-            (name, Write(topic, *each.values, tuple(each.schemas)))
-            for (name, topic), each in writes.items()
+        edges = by_key(
+            (name, MapEdge(way, topic, group, *each.values, tuple(each.schemas), groups))
+            for (name, way, topic, group, groups), each in sums(Edge, chain(written, read)).items()
         )
-        reads_of = by_key(
-            (name, Read(topic, group, *each.values, groups))
-            for (name, topic, group, groups), each in reads.items()
-        )
-        found = [
-            self._application(name, named, writes_of.get(name, []), reads_of.get(name, []))
-            for name, named in self._named.items()
-        ]
+        found = [self._application(name, named, edges[name]) for name, named in self._named.items()]
         unnamed = sum(each.unnamed for each in self._counted.clients.values())
         return AppMap(found + (self._brokers() if brokers else []), unnamed)
 
@@ -133,9 +124,7 @@ class MapClients:
         found = tuple(sorted(self._candidates(who, topic)))
         return (found[0], ()) if len(found) == 1 else (None, found)
 
-    def _application(
-        self, name: str, named: NamedClients, writes: list[Write], reads: list[Read]
-    ) -> Application:
+    def _application(self, name: str, named: NamedClients, edges: list[MapEdge]) -> Application:
         identities = [use.identity for use in named.uses]
         known = [self._facts.get((who,), ClientFacts()) for who in identities]
         return Application(
@@ -146,21 +135,22 @@ class MapClients:
             tuple(sorted({each.software for each in identities} - {""})),
             tuple(sorted({each.host for each in identities})),
             tuple(sorted({rack for each in known for rack in each.racks})),
-            tuple(sorted(writes)),
-            tuple(sorted(reads, key=lambda each: (each.topic, each.group or ""))),
+            tuple(sorted(edges, key=lambda each: (each.way != "writes", each[1], each[2] or ""))),
         )
 
     def _brokers(self) -> list[Application]:
         replicas = self._counted.replicas.items()
         found = sums(Edge, (((node, self._label(topic)), each) for (node, topic), each in replicas))
-        reads = by_key(
-            (node, Read(topic, None, *each.values) if each.bytes else None)
+        edges = by_key(
+            (node, MapEdge("reads", topic, None, *each.values))
             for (node, topic), each in sorted(found.items())
         )
-        about = "node ID of a follower", (), (), (), (), ()
         return [
-            Application(f"broker {node}", (), *about, tuple(filter(None, its)))
-            for node, its in reads.items()
+            Application(
+                *(f"broker {node}", (), "node ID of a follower"),
+                edges=tuple(each for each in its if each.bytes),
+            )
+            for node, its in edges.items()
         ]
 
 
@@ -188,10 +178,10 @@ class Outcomes:
         does not end it."""
         return _first(self._requests.get(producer, []), time_ns)
 
-    def shown(self, topic: str, number: int, producer: int, offset: int, time_ns: int) -> bool:
-        """Return whether a read_committed client that fetched a record at a time gives it to the
-        application: brokers send it no transaction that has not ended."""
-        committed = self.of(topic, number, producer, offset)
+    def shown(self, topic: str, number: int, producer: int, end: int, time_ns: int) -> bool:
+        """Return whether a read_committed client that fetched records up to an offset at a time
+        gives them to the application: brokers send it no transaction that has not ended."""
+        committed = self.of(topic, number, producer, end - 1)
         if committed is None:
             ends = self._requests.get(producer, [])
             at = bisect_left(ends, (time_ns,))

@@ -1,22 +1,53 @@
-"""The map of applications as a graph to draw, and as lines for a terminal."""
+"""The map of applications as a graph, in the languages of Mermaid and Graphviz, and as lines for a
+terminal. Names come from traffic: they are text, never markup or statements of these languages."""
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+import re
+from collections.abc import Iterator, Sequence
 from itertools import accumulate
-from typing import Final
+from typing import Final, Literal, NamedTuple
 
+from kafkascope.analyzer.merging.tables import by_key
 from kafkascope.analyzer.render.cells import size
-from kafkascope.analyzer.render.graphs import Graph, GraphEdge, GraphNode
-from kafkascope.analyzer.statistics.journeys.model import Application, AppMap, Read, Write
+from kafkascope.analyzer.statistics.journeys.model import Application, AppMap, MapEdge
 from kafkascope.analyzer.statistics.limits import LIMITS
 from kafkascope.analyzer.text import columns_taken, cut, cut_within, filled, plural, safe, wrapped
 from kafkascope.times import SECOND
 
 UNREAD: Final = "not read in this capture"
-UNWRITTEN: Final = "not written in this capture"
-UNKNOWN: Final = "writers unknown"
+UNWRITTEN: Final = ("not written in this capture", "writers unknown")
+"""The second where Produce requests do not tell their topics."""
+
+
+class GraphNode(NamedTuple):
+    """An application or a topic."""
+
+    id: str
+    """Unlike all others: `a0`, `t12`; no word of a language."""
+    shape: Literal["application", "topic"]
+    lines: tuple[str, ...]
+    """Its name, then what is known of it."""
+
+
+class GraphEdge(NamedTuple):
+    """An application writes to a topic, or a topic is read by an application."""
+
+    source: str
+    target: str
+    label: str
+    size_bytes: int
+    title: str = ""
+    """The whole sentence, where there is room for one."""
+
+
+class Graph(NamedTuple):
+    """What is drawn."""
+
+    nodes: Sequence[GraphNode]
+    edges: Sequence[GraphEdge]
+    left_out: int = 0
+    """Topics beyond those that are drawn."""
 
 
 def count(records: int | None) -> str:
@@ -31,53 +62,84 @@ def rate(records: int | None, span_ns: int) -> str:
 
 def graph_of(shown: AppMap, most: int = LIMITS.drawn_topics) -> Graph:
     """Return the graph of the topics with the most bytes, and their applications."""
-    traffic, degree = Counter[str](), Counter[str]()
-    for _, edge in shown.edges():
-        traffic[edge.topic] += edge.bytes or 0
-        degree[edge.topic] += 1
-    busiest = [name for name, _ in traffic.most_common(most)]
-    ends = accumulate(degree[name] for name in busiest)
-    topics = sorted(
-        name for name, end in zip(busiest, ends, strict=True) if end <= LIMITS.drawn_edges
-    )
-    ids = {name: f"t{number}" for number, name in enumerate(topics)}
-    nodes, edges, span_ns = dict[str, GraphNode](), [], shown.span_ns
+    traffic = by_key((edge.topic, edge.bytes or 0) for _, edge in shown.edges())
+    busiest = sorted(traffic, key=lambda name: -sum(traffic[name]))[:most]
+    ends = accumulate(len(traffic[name]) for name in busiest)
+    topics = [name for name, end in zip(busiest, ends, strict=True) if end <= LIMITS.drawn_edges]
+    ids = {name: f"t{number}" for number, name in enumerate(sorted(topics))}
+    nodes, edges, span_ns = dict[str, GraphNode](), list[GraphEdge](), shown.span_ns
     names = {each.name: f"a{number}" for number, each in enumerate(shown.applications)}
     for each, edge in shown.edges():
         if edge.topic not in ids:
             continue
-        name, topic, label = names[each.name], ids[edge.topic], count(edge.records)
-        nodes[name] = GraphNode(name, "application", (each.name, *about(each)[:2]))
-        records = "record" if edge.records == 1 else "records"
-        title = f"{label} {records}, {size(edge.bytes)}"
-        if speed := rate(edge.records, span_ns):
-            title += f", {speed}"
-        if isinstance(edge, Write):
+        ends_of = names[each.name], ids[edge.topic]
+        nodes[ends_of[0]] = GraphNode(ends_of[0], "application", (each.name, *about(each)[:2]))
+        label = count(edge.records)
+        noun, speed = "record" if edge.records == 1 else "records", rate(edge.records, span_ns)
+        title = ", ".join(filter(None, [f"{label} {noun}", size(edge.bytes), speed]))
+        if edge.way == "writes":
             title = f"{each.name} writes to {edge.topic}: {title}"
-            edges.append(GraphEdge(name, topic, label, edge.bytes or 0, title))
-            continue
-        title = f"{each.name} reads {edge.topic}: {title}"
-        if edge.group:
-            label, title = f"{edge.group}: {label}", f"{title}, group {edge.group}"
-        edges.append(GraphEdge(topic, name, label, edge.bytes or 0, title))
+        else:
+            title = f"{each.name} reads {edge.topic}: {title}"
+            if edge.group:
+                label, title = f"{edge.group}: {label}", f"{title}, group {edge.group}"
+            ends_of = ends_of[::-1]
+        edges.append(GraphEdge(*ends_of, label, edge.bytes or 0, title))
     writers, readers = shown.sides()
-    unwritten = UNKNOWN if shown.unnamed_requests else UNWRITTEN
-    sides = (writers, "written", unwritten), (readers, "read", UNREAD)
-    for name in topics:
-        amounts = [
-            f"{count(_sum(edge.records for _, edge in side[name]))} {verb}"
-            if name in side
-            else nobody
-            for side, verb, nobody in sides
-        ]
-        nodes[ids[name]] = GraphNode(ids[name], "topic", (name, ", ".join(amounts)))
+    sides = (writers, "written", UNWRITTEN[shown.unnamed_requests > 0]), (readers, "read", UNREAD)
+    for name, topic in ids.items():
+        amounts = []
+        for side, verb, nobody in sides:
+            known = [edge.records for _, edge in side.get(name, ()) if edge.records is not None]
+            total = f"{count(sum(known) if known else None)} {verb}"
+            amounts.append(total if name in side else nobody)
+        nodes[topic] = GraphNode(topic, "topic", (name, ", ".join(amounts)))
     return Graph(list(nodes.values()), edges, len(traffic) - len(topics))
 
 
-def _sum(records: Iterable[int | None]) -> int | None:
-    """Return the sum of the numbers that are known; None for none."""
-    known = [each for each in records if each is not None]
-    return sum(known) if known else None
+# --- Mermaid and Graphviz
+
+# Letters and digits of all scripts, and what names of topics and sizes are made of. All else is an
+# entity of Mermaid: quotes end a label, backticks begin Markdown, `<` HTML, `#` entities.
+_NO_MARKUP: Final = re.compile(r"[^\w .,:/+@()-]")
+
+
+def mermaid(graph: Graph) -> str:
+    """Return a flowchart of Mermaid."""
+    out = ["flowchart LR"]
+    for node in graph.nodes:
+        begin, end = ("[", "]") if node.shape == "application" else ("[(", ")]")
+        out.append(f'{node.id}{begin}"{"<br>".join(map(_entities, node.lines))}"{end}')
+    out += (f'{each.source} -->|"{_entities(each.label)}"| {each.target}' for each in graph.edges)
+    more = [f"%% {graph.left_out} more topics are left out"] * (graph.left_out > 0)
+    return "\n    ".join(out + more) + "\n"
+
+
+def _entities(text: str) -> str:
+    return _NO_MARKUP.sub(lambda found: f"#{ord(found[0])};", safe(text))
+
+
+def dot(graph: Graph) -> str:
+    """Return a digraph of Graphviz."""
+    out = ["digraph kafka {", "rankdir=LR;"]
+    out += (f'{of} [fontname="sans-serif", fontsize={n}];' for of, n in (("node", 11), ("edge", 9)))
+    for node in graph.nodes:
+        shape = "box" if node.shape == "application" else "cylinder"
+        label = r"\n".join(map(_escaped, node.lines))
+        out.append(f'{node.id} [shape={shape}, label="{label}"];')
+    for edge in graph.edges:
+        out.append(f'{edge.source} -> {edge.target} [label="{_escaped(edge.label)}"];')
+    more = [f"// {graph.left_out} more topics are left out"] * (graph.left_out > 0)
+    return "\n    ".join(out + more) + "\n}\n"
+
+
+def _escaped(text: str) -> str:
+    """Return a text for a quoted string, where `\\N`, `\\G` and others stand for names and `&` for
+    entities of HTML."""
+    return safe(text).replace("\\", "\\\\").replace('"', '\\"').replace("&", "&amp;")
+
+
+# --- text
 
 
 def about(each: Application) -> list[str]:
@@ -105,11 +167,9 @@ def map_lines(
     application (or `only` one), and for each of its topics who is on the other side."""
     (writers, readers), span_ns = shown.sides(), shown.span_ns
     room = max((columns_taken(safe(name)) for name in {**writers, **readers}), default=0)
-    unwritten = UNKNOWN if shown.unnamed_requests else UNWRITTEN
     if width is not None:
-        room = min(
-            room, LIMITS.topic_columns, max(width - LIMITS.edge_columns, LIMITS.edge_columns // 4)
-        )
+        least = max(width - LIMITS.edge_columns, LIMITS.edge_columns // 4)
+        room = min(room, LIMITS.topic_columns, least)
     chosen = [each for each in shown.applications if only in (None, each.name)]
     for number, each in enumerate(chosen):
         if number:
@@ -120,40 +180,34 @@ def map_lines(
             words.append(f"{_listed(each.client_ids)} ({each.rule})")
         for line in wrapped(", ".join(words), width or 1 << 30, indent="  ", breaks=True):
             yield line, "~"
-        for _, edge in AppMap([each]).edges():
-            if isinstance(edge, Write):
-                schemas = f"schema {_listed([*map(str, edge.schemas)])}  " if edge.schemas else ""
+        for edge in each.edges:
+            topic = filled(cut_within(safe(edge.topic), room), room)
+            if edge.way == "writes":
+                arrow, nobody = "->", UNREAD
+                group = f"schema {_listed([*map(str, edge.schemas)])}  " if edge.schemas else ""
                 names = [_reader(*pair) for pair in readers.get(edge.topic, ())]
-                other = f"{schemas}-> {', '.join(dict.fromkeys(names)) or UNREAD}"
             else:
-                names = [safe(writer.name) for writer, _ in writers.get(edge.topic, ())]
-                group = f"group {safe(edge.group)}" if edge.group else "no group"
+                arrow, nobody = "<-", UNWRITTEN[shown.unnamed_requests > 0]
+                group = f"group {safe(edge.group)}  " if edge.group else "no group  "
                 if edge.groups:
-                    group = f"groups {_listed(edge.groups)}"
-                other = f"{group}  <- {', '.join(dict.fromkeys(names)) or unwritten}"
-            yield from _row(edge, room, span_ns, other, width)
+                    group = f"groups {_listed(edge.groups)}  "
+                names = [safe(writer.name) for writer, _ in writers.get(edge.topic, ())]
+            other = f"{group}{arrow} {', '.join(dict.fromkeys(names)) or nobody}"
+            records = "record " if edge.records == 1 else "records"
+            line = (
+                f"  {edge.way:<6}  {topic}  {count(edge.records):>9} {records}  "
+                f"{size(edge.bytes):>7}  {rate(edge.records, span_ns):>8}"
+            )
+            # Who is on the other side has lines of its own where one is too short.
+            if width is None or columns_taken(line) + 2 + columns_taken(other) <= width:
+                yield f"{line}  {other}", ""
+                continue
+            yield cut(line.rstrip(), width), ""
+            for more in wrapped(other, width, indent=" " * 10, hanging=" " * 13, breaks=True):
+                yield more, ""
 
 
-def _reader(application: Application, read: Read) -> str:
+def _reader(application: Application, read: MapEdge) -> str:
     """Return who reads a topic, with the group where that has another name."""
     name, group = safe(application.name), safe(read.group or "")
     return f"{name} (group {group})" if group and group != name else name
-
-
-def _row(
-    edge: Write | Read, room: int, span_ns: int, other: str, width: int | None
-) -> Iterator[tuple[str, str]]:
-    """Yield an edge; who is on the other side has lines of its own where one is too short."""
-    way = "writes" if isinstance(edge, Write) else "reads"
-    topic = filled(cut_within(safe(edge.topic), room), room)
-    records = "record " if edge.records == 1 else "records"
-    line = (
-        f"  {way:<6}  {topic}  {count(edge.records):>9} {records}  {size(edge.bytes):>7}"
-        f"  {rate(edge.records, span_ns):>8}"
-    )
-    if width is None or columns_taken(line) + 2 + columns_taken(other) <= width:
-        yield f"{line}  {other}", ""
-        return
-    yield cut(line.rstrip(), width), ""
-    for more in wrapped(other, width, indent=" " * 10, hanging=" " * 13, breaks=True):
-        yield more, ""

@@ -68,14 +68,10 @@ class Sent(NamedTuple):
     partition: int
     acknowledged_ns: int
     first: int
-    records: int
+    end: int
     client: int
     producer_id: int
     checksum: int
-
-    @property
-    def end(self) -> int:
-        return self.first + self.records
 
 
 class Got(NamedTuple):
@@ -85,8 +81,8 @@ class Got(NamedTuple):
     """Of the last byte of the response."""
     topic: int
     partition: int
-    base: int
-    last: int
+    first: int
+    end: int
     asked: int
     """Fetch offset; -1 where the request did not name the partition."""
     records: int

@@ -63,7 +63,7 @@ class PartitionLog(NamedTuple):
     """Sent records whose offset nothing tells."""
     got: Any
     shown: dict[Group, Any]
-    """What each group got, where `base` is the first offset that a member was given."""
+    """What each group got, where `first` is the first offset that a member was given."""
     hidden: dict[Group, Any]
     """What read_committed members were not shown, as its transaction was aborted."""
 
@@ -161,29 +161,29 @@ class Joins:
         import numpy as np
 
         topic, partition, *_ = place
-        start, before = np.maximum(got.base, got.asked), np.full_like(got.base, -1)
+        start, before = np.maximum(got.first, got.asked), np.full_like(got.first, -1)
         groups, of_group = dict[Group, int](), np.zeros(len(start), int)
         for (client,), rows in _split(got, "client"):
-            before[rows[1:]] = got.last[rows[:-1]] + 1
+            before[rows[1:]] = got.end[rows[:-1]]
             spans = self._clients.groups_over_time(self._clients.of(client)[0], topic)
             numbers = [groups.setdefault(name, len(groups)) for _, name in spans]
             begins = [begin_ns for begin_ns, _ in spans[1:]]
             which = np.searchsorted(begins, got.time_ns[rows], side="right")
             of_group[rows] = np.array(numbers)[which]
         # Within a session, only requests with a new offset name the partition.
-        inside = (got.asked < 0) & (got.base < before) & (before <= got.last)
+        inside = (got.asked < 0) & (got.first < before) & (before < got.end)
         start[inside] = before[inside]
         hidden, judged = np.zeros(len(start), bool), (got.judged > 0) & (got.producer_id >= 0)
         hidden[judged] = [
             not self._clients.outcomes.shown(topic, partition, *about)
-            for about in _tuples(_selected(got, judged), "producer_id", "last", "time_ns")
+            for about in _tuples(_selected(got, judged), "producer_id", "end", "time_ns")
         ]
-        given = got._replace(base=start)
+        given = got._replace(first=start)
         shown, not_shown = (
             {
                 group: _selected(given, rows)
                 for group, number in groups.items()
-                if (rows := (start <= got.last) & (hidden == way) & (of_group == number)).any()
+                if (rows := (start < got.end) & (hidden == way) & (of_group == number)).any()
             }
             for way in (False, True)
         )
@@ -214,8 +214,7 @@ class Joins:
 
     def _journey(self, log: PartitionLog, offset: int) -> Journey:
         place = log.topic, log.partition, offset
-        sent = _selected(_around(log.sent, log.sent.first, _end(log.sent), offset), slice(1))
-        got = _around(log.got, log.got.base, log.got.last + 1, offset)
+        sent, got = _selected(_around(log.sent, offset), slice(1)), _around(log.got, offset)
         first: dict[tuple[Any, ...], int] = {}
         for time_ns, what in sorted(self._moments.get(place, ()), key=itemgetter(0)):
             if log.begin_ns <= time_ns < log.end_ns:
@@ -263,15 +262,14 @@ class Joins:
 
         out = []
         for group, whole in reads.items():
-            mine = _around(whole, whole.base, whole.last + 1, offset)
+            mine = _around(whole, offset)
             mine = _selected(mine, ~np.isin(mine.time_ns, compacted))
             # A client that started again is the same, also on another host.
             clients = (
                 (self._who(client), time_ns)
                 for client, time_ns in _tuples(mine, "client", "time_ns")
             )
-            commits = self._commits_of(group, log)
-            commits = _around(commits, commits.first, commits.end, offset)
+            commits = _around(self._commits_of(group, log), offset)
             for (client_id, application), (time_ns, *again) in by_key(clients).items():
                 since = commits.time_ns >= mine.time_ns[0]
                 committed_ns = next(iter(commits.time_ns[since].tolist()), None)
@@ -299,7 +297,7 @@ class Joins:
             # Of a large capture one partition is in memory at a time.
             for log in self._logs(*place):
                 if log.shown:
-                    self.unplaced += int(log.unplaced.records.sum())
+                    self.unplaced += int((log.unplaced.end - log.unplaced.first).sum())
                 for group, reads in log.shown.items():
                     self._measure(log, group, reads, found)
         return [
@@ -317,8 +315,8 @@ class Joins:
         commits = self._commits_of(group, log)
         cells = cells_of(log.sent, reads, commits)
         readers = {self._who(client)[1] for client in set(reads.client.tolist())}
-        position = int((commits.end if len(commits.end) else reads.last + 1).max())
-        unread = _selected(log.sent, _end(log.sent) > position)
+        position = int((commits.end if len(commits.end) else reads.end).max())
+        unread = _selected(log.sent, log.sent.end > position)
         if len(reads.judged) and reads.judged.all():
             # No lag is of records that readers with read_committed do not get.
             abouts = _tuples(unread, "producer_id", "first", "time_ns")
@@ -334,7 +332,7 @@ class Joins:
             legs_of(client).take(_selected(cells, rows))
         for (client,), rows in _split(unread, "client"):
             legs, mine = legs_of(client), _selected(unread, rows)
-            legs.lag += sum(map(min, mine.records.tolist(), (_end(mine) - position).tolist()))
+            legs.lag += sum((mine.end - np.maximum(mine.first, position)).tolist())
             since_ns = (self._counted.last_ns or 0) - int(mine.time_ns.min())
             legs.lag_ns = max(legs.lag_ns, since_ns)
 
@@ -369,16 +367,15 @@ def _produced(sent: Any, got: Any) -> tuple[Any, Any]:
 
     lost = np.flatnonzero(sent.first < 0).tolist()
     if lost:
-        whole = (got.checksum != 0) & (got.records == got.last - got.base + 1)
-        alike = _selected(got, whole)
-        batches = zip(alike.checksum.tolist(), alike.records.tolist(), strict=True)
-        bases = by_key(zip(batches, alike.base.tolist(), strict=True))
-        sent = sent._replace(first=sent.first.copy())
+        alike = _selected(got, (got.checksum != 0) & (got.records == got.end - got.first))
+        batches = _tuples(alike, "checksum", "records", "first")
+        bases = by_key(((checksum, records), first) for checksum, records, first in batches)
+        sent = sent._replace(first=sent.first.copy(), end=sent.end.copy())
         offsets = set(sent.first.tolist())
         for row in lost:
-            about = int(sent.checksum[row]), int(sent.records[row])
+            about = int(sent.checksum[row]), int(sent.end[row] - sent.first[row])
             for base in sorted(set(bases.get(about, ())) - offsets)[:1]:
-                sent.first[row] = base
+                sent.first[row], sent.end[row] = base, base + about[1]
                 offsets.add(base)
     # The same batch at an offset was sent again. Another batch there follows one that was lost with
     # its leader, which had acknowledged it alone (acks=1): the log has the latest.
@@ -397,27 +394,27 @@ def cells_of(sent: Any, reads: Any, commits: Any) -> Cells:
     first one beyond them, at or after that."""
     import numpy as np
 
-    ranges = (sent.first, _end(sent)), (reads.base, reads.last + 1), (commits.first, commits.end)
-    cuts = np.unique(np.concatenate([end for ends in ranges for end in ends]))
-    senders, readers = (_first_covering(cuts, *ends) for ends in ranges[:2])
-    rows = np.flatnonzero((senders < len(sent.first)) & (readers < len(reads.base)))
+    ranges = sent, reads, commits
+    cuts = np.unique(np.concatenate([end for each in ranges for end in (each.first, each.end)]))
+    senders, readers = (_first_covering(cuts, each) for each in (sent, reads))
+    rows = np.flatnonzero((senders < len(sent.first)) & (readers < len(reads.first)))
     low, high = cuts[rows], cuts[rows + 1]
     sender, reader = _selected(sent, senders[rows]), _selected(reads, readers[rows])
-    span = reader.last + 1 - reader.base
+    span = reader.end - reader.first
     # Where compaction left out offsets, the records are spread evenly.
-    upto = [np.rint(reader.records * ((cut - reader.base) / span)) for cut in (low, high)]
+    upto = [np.rint(reader.records * ((cut - reader.first) / span)) for cut in (low, high)]
     records = np.where(reader.records == span, high - low, (upto[1] - upto[0]).astype(np.int64))
     committed = _first_commits(low, reader.time_ns, commits)
     times = sender.time_ns, sender.acknowledged_ns, reader.time_ns, committed
     return Cells(sender.client, records, *times)
 
 
-def _first_covering(cuts: Integers, begins: Integers, ends: Integers) -> Integers:
+def _first_covering(cuts: Integers, ranges: Any) -> Integers:
     """Return the first range that covers each cell; the number of ranges where none does."""
     import numpy as np
 
-    found = np.full(max(0, len(cuts) - 1), len(begins))
-    lows, highs = (np.searchsorted(cuts, places).tolist() for places in (begins, ends))
+    found = np.full(max(0, len(cuts) - 1), len(ranges.first))
+    lows, highs = (np.searchsorted(cuts, ends).tolist() for ends in (ranges.first, ranges.end))
     for row in reversed(range(len(lows))):
         found[lows[row] : highs[row]] = row
     return found
@@ -452,11 +449,6 @@ def _first_commits(offsets: Integers, got_ns: Integers, commits: Any) -> Integer
 # --- columns
 
 
-def _end(sent: Any) -> Integers:
-    ends: Integers = sent.first + sent.records
-    return ends
-
-
 def _selected(columns: Any, rows: Any) -> Any:
     return type(columns)(*(column[rows] for column in columns))
 
@@ -466,8 +458,8 @@ def _within(columns: Any, begin_ns: int, end_ns: int) -> Any:
     return columns if rows.all() else _selected(columns, rows)
 
 
-def _around(columns: Any, begins: Integers, ends: Integers, offset: int) -> Any:
-    return _selected(columns, (begins <= offset) & (offset < ends))
+def _around(columns: Any, offset: int) -> Any:
+    return _selected(columns, (columns.first <= offset) & (offset < columns.end))
 
 
 def _tuples(columns: Any, *names: str) -> Iterator[tuple[int, ...]]:

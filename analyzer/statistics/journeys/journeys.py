@@ -6,7 +6,7 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from itertools import groupby, product
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 from kafkascope.analyzer.identity import identity_of
 from kafkascope.analyzer.merging.tables import by_key
@@ -19,9 +19,8 @@ from kafkascope.analyzer.statistics.journeys.applications import (
     OFFSETS_IN_TRANSACTION,
     Applications,
     At,
-    FetchedBatch,
 )
-from kafkascope.analyzer.statistics.journeys.facts import NOWHERE, number_of
+from kafkascope.analyzer.statistics.journeys.facts import NOWHERE, Got, number_of
 from kafkascope.analyzer.statistics.journeys.joins import LEGS, PERCENTS, Joins
 from kafkascope.analyzer.statistics.journeys.model import By
 from kafkascope.analyzer.statistics.model import Column, Line, TopicNames, columns, topic_key
@@ -33,6 +32,8 @@ SHARE_ACKNOWLEDGE: Final = 79
 ACCEPT: Final = 1
 TRACEPARENT: Final = "traceparent"
 """Header of W3C Trace Context."""
+Seen: TypeAlias = tuple[int, bytes, Batch]
+"""A batch with its records, and the time at which it was sent or fetched."""
 
 
 class Journeys(Applications):
@@ -98,19 +99,16 @@ class Journeys(Applications):
             one = batches[0] if len(batches) == 1 else None
             about = one.producer_id if one and one.transactional else NOWHERE, one.crc if one else 0
             place = number_of(at[0]), at[1], end if known else NOWHERE
-            rows.append((begin, *place, first, count, client, *about))
+            rows.append((begin, *place, first, first + count, client, *about))
             if self._only and first >= 0:
                 for each, its in zip(batches, counts, strict=True):
-                    self._open(at, begin, blob, each, first, first + its, produced=True)
+                    self._open(at, (begin, blob, each), first, first + its, produced=True)
                     first += its
         self.sent.add_rows(rows)
 
-    def _kept(
-        self, number: int, rows: list[FetchedBatch], undecided: list[FetchedBatch]
-    ) -> list[FetchedBatch]:
-        return [
-            row for row in rows if row.records and self._includes(number, row.base, row.last + 1)
-        ]
+    def _kept(self, rows: list[Got], undecided: list[Got]) -> list[Got]:
+        includes = self._includes
+        return [row for row in rows if row.records and includes(row.partition, row.first, row.end)]
 
     # --- records that are asked for
 
@@ -127,8 +125,8 @@ class Journeys(Applications):
                     self._saw(end, *at, offset, what)
         self._replicated(batch, at, zip(parts.fetch_offsets, parts.begins, strict=True))
         columns = parts.by_batch(parts.ends), parts.by_batch(parts.blobs), parts.batches
-        for end, blob, each in zip(*columns, strict=True):
-            self._open(at, end, blob, each, each.base_offset, each.last_offset + 1)
+        for seen in zip(*columns, strict=True):
+            self._open(at, seen, seen[2].base_offset, seen[2].last_offset + 1, produced=False)
 
     def _replicated(
         self, batch: ExchangeBatch, at: At, asks: Iterable[tuple[int | None, int]]
@@ -139,19 +137,9 @@ class Journeys(Applications):
                 for offset in self._chosen(at[1], 0, asked or 0):
                     self._saw(time_ns, *at, offset, *what)
 
-    def _open(
-        self,
-        at: At,
-        time_ns: int,
-        blob: bytes,
-        batch: Batch,
-        first: int,
-        end: int,
-        *,
-        produced: bool = False,
-    ) -> None:
+    def _open(self, at: At, seen: Seen, first: int, end: int, *, produced: bool) -> None:
         """Take note of what records say themselves, if they are in a batch."""
-        missing = set(self._chosen(at[1], first, end))
+        (time_ns, blob, batch), missing = seen, set(self._chosen(at[1], first, end))
         if not missing or batch.control:
             return
         opened = open_batch(blob, batch)

@@ -9,37 +9,26 @@ from kafkascope.analyzer.merging.tables import by_key
 
 By: TypeAlias = Literal["application", "client_id", "user", "host", "group"]
 """What a node of the map stands for."""
-Outcome: TypeAlias = Literal["committed", "aborted"]
-"""Of a transaction."""
 
 
-class Write(NamedTuple):
-    """An edge from an application to a topic."""
+class MapEdge(NamedTuple):
+    """An application writes to a topic, or reads it."""
 
+    way: str
+    """`writes` or `reads`."""
     topic: str
+    group: str | None
+    """Of a reader; None for a consumer without one, or for several that cannot be told apart."""
     records: int | None
-    """In acknowledged Produce requests, and in those with acks=0; None: only lines of request logs
-    show them."""
+    """In acknowledged Produce requests, and in those with acks=0. Visible to the client, at or
+    beyond the offset that it asked for; those fetched again count again. None: only lines of
+    request logs show them."""
     bytes: int | None
     """Of the record batches, as on the wire."""
     first_ns: int
     last_ns: int
     schemas: tuple[int, ...] = ()
-    """Schema ids of values."""
-
-
-class Read(NamedTuple):
-    """An edge from a topic to an application."""
-
-    topic: str
-    group: str | None
-    """None for a consumer without a group, or for several groups that cannot be told apart."""
-    records: int | None
-    """Visible to the client, at or beyond the offset that it asked for; those fetched again count
-    again."""
-    bytes: int | None
-    first_ns: int
-    last_ns: int
+    """Schema ids of values that are written."""
     groups: tuple[str, ...] = ()
     """Those that cannot be told apart: one client reads for one after the other, or for both."""
 
@@ -51,12 +40,16 @@ class Application(NamedTuple):
     client_ids: tuple[str, ...]
     rule: str
     """Why these clients are one, in words."""
-    users: tuple[str, ...]
-    software: tuple[str, ...]
-    hosts: tuple[str, ...]
-    racks: tuple[str, ...]
-    writes: tuple[Write, ...]
-    reads: tuple[Read, ...]
+    users: tuple[str, ...] = ()
+    software: tuple[str, ...] = ()
+    hosts: tuple[str, ...] = ()
+    racks: tuple[str, ...] = ()
+    edges: tuple[MapEdge, ...] = ()
+    """Those to topics before those from topics."""
+
+
+Sides: TypeAlias = dict[str, list[tuple[Application, MapEdge]]]
+"""Edges by topic."""
 
 
 class AppMap(NamedTuple):
@@ -67,11 +60,9 @@ class AppMap(NamedTuple):
     """Produce requests without topics: those of request logs up to 0.11, and with acks=0 up to 2.7.
     Their writers are missing."""
 
-    def edges(self) -> Iterator[tuple[Application, Write | Read]]:
-        """Yield the edges, those to topics before those from topics in each application."""
-        for each in self.applications:
-            yield from ((each, write) for write in each.writes)
-            yield from ((each, read) for read in each.reads)
+    def edges(self) -> Iterator[tuple[Application, MapEdge]]:
+        """Yield the edges of each application."""
+        return ((each, edge) for each in self.applications for edge in each.edges)
 
     @property
     def span_ns(self) -> int:
@@ -79,15 +70,10 @@ class AppMap(NamedTuple):
         first = min((edge.first_ns for _, edge in self.edges()), default=0)
         return max((edge.last_ns for _, edge in self.edges()), default=0) - first
 
-    def sides(
-        self,
-    ) -> tuple[
-        dict[str, list[tuple[Application, Write]]], dict[str, list[tuple[Application, Read]]]
-    ]:
+    def sides(self) -> tuple[Sides, Sides]:
         """Return the applications that write to each topic, and those that read it."""
-        writers = ((edge.topic, (each, edge)) for each in self.applications for edge in each.writes)
-        readers = ((edge.topic, (each, edge)) for each in self.applications for edge in each.reads)
-        return by_key(writers), by_key(readers)
+        pairs = by_key((edge.way, (edge.topic, (each, edge))) for each, edge in self.edges())
+        return by_key(pairs.get("writes", ())), by_key(pairs.get("reads", ()))
 
 
 class Produced(NamedTuple):
@@ -142,7 +128,7 @@ class Journey(NamedTuple):
     fetched: tuple[Fetched, ...]
     hidden: tuple[Fetched, ...]
     """Clients whose response held it as a part of an aborted transaction, under read_committed."""
-    transaction: Outcome | None
+    transaction: Literal["committed", "aborted"] | None
     traceparent: str | None
     """Header of W3C Trace Context, by which its spans belong to a trace."""
     possible_producers: tuple[str, ...] = ()

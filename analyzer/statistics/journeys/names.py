@@ -179,9 +179,12 @@ def _applications(uses: Iterable[ClientUse]) -> dict[str, NamedClients]:
     joined = [part for named in found.values() for part in _stages(named)]
     _join_streams(joined)
     joined = _adopted(joined)
-    joined = _joined(joined, _without_store, WORKER, _is_one_worker)
-    joined = _joined(joined, _without_role, ROLE, _is_one_program)
-    joined = _joined(joined, _without_letter, LETTER, _same_use)
+    for rule, shorter, agree in (
+        (WORKER, lambda stem: stem[: -1 if stem[-1] in STORES else None], _is_one_worker),
+        (ROLE, _without_role, _is_one_program),
+        (LETTER, _without_letter, _same_use),
+    ):
+        joined = _joined(joined, rule, shorter, agree)
     stems = Counter(named.stem for named in joined)
     names: dict[str, NamedClients] = {}
     for named in joined:
@@ -331,13 +334,14 @@ def _apart(those: Iterable[NamedClients | ClientUse]) -> bool:
 
 def _joined(
     found: list[NamedClients],
-    shorter: Callable[[NamedClients], Stem],
     rule: str,
+    shorter: Callable[[Stem], Stem],
     agree: Callable[[list[NamedClients]], bool],
 ) -> list[NamedClients]:
     """Join applications whose stems are the same once shortened, where they agree."""
     out = []
-    for stem, those in by_key((shorter(named), named) for named in found).items():
+    pairs = ((shorter(named.stem) or named.stem, named) for named in found)
+    for stem, those in by_key(pairs).items():
         if len(those) == 1 or not agree(those):
             out += those
             continue
@@ -346,20 +350,13 @@ def _joined(
     return out
 
 
-def _without_store(named: NamedClients) -> Stem:
-    stem = named.stem
-    return stem[:-1] if len(stem) > 1 and stem[-1] in STORES else stem
+def _without_role(stem: Stem) -> Stem:
+    shorter = tuple(part for part in stem if part.lower() not in ROLES)
+    return shorter if len(shorter) == len(stem) - 1 and shorter not in TOOLS else stem
 
 
-def _is_one_worker(those: list[NamedClients]) -> bool:
-    """Return whether each keeps what it knows in a topic of its own, as a worker does."""
-    return all(each.writes == each.reads and not each.groups for each in those) and _apart(those)
-
-
-def _without_role(named: NamedClients) -> Stem:
-    shorter = tuple(part for part in named.stem if part.lower() not in ROLES)
-    one = len(shorter) == len(named.stem) - 1 and shorter not in TOOLS
-    return shorter if one else named.stem
+def _without_letter(stem: Stem) -> Stem:
+    return (*stem[:-1], VARIABLE) if len(stem) > 1 and len(stem[-1]) == 1 else stem
 
 
 def _is_one_program(those: list[NamedClients]) -> bool:
@@ -368,9 +365,9 @@ def _is_one_program(those: list[NamedClients]) -> bool:
     return len(libraries) < 2 and len(users) < 2 and _apart(those)
 
 
-def _without_letter(named: NamedClients) -> Stem:
-    stem = named.stem
-    return (*stem[:-1], VARIABLE) if len(stem) > 1 and len(stem[-1]) == 1 else stem
+def _is_one_worker(those: list[NamedClients]) -> bool:
+    """Return whether each keeps what it knows in a topic of its own, as a worker does."""
+    return all(each.writes == each.reads and not each.groups for each in those) and _apart(those)
 
 
 def _same_use(those: list[NamedClients]) -> bool:

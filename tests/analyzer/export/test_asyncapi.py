@@ -14,17 +14,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kafkascope.analyzer.export.asyncapi import TopicSchema, asyncapi
-from kafkascope.analyzer.statistics.journeys.model import Application, AppMap, Read, Write
+from kafkascope.analyzer.statistics.journeys.model import Application, AppMap, MapEdge
 from kafkascope.schemas.model import Schema, SchemaKey
 from tests.analyzer.export.documents import held
 
 AVRO = '{"type": "record", "name": "Order", "fields": [{"name": "id", "type": "long"}]}'
 PROTO = 'syntax = "proto3"; message Order { int64 id = 1; }'
 JSON = '{"type": "object", "properties": {"id": {"type": "integer"}}}'
-WRITE = Write("orders", 3, 100, 1, 2)
-READ = Read("orders", "billing", 1, 50, 1, 2)
-ORDERS = Application("orders", ("orders-1", "orders-2"), "", (), (), (), (), (WRITE,), ())
-BILLING = Application("billing", ("billing-1",), "", (), (), (), (), (), (READ,))
+WRITE = MapEdge("writes", "orders", None, 3, 100, 1, 2)
+READ = MapEdge("reads", "orders", "billing", 1, 50, 1, 2)
+ORDERS = Application("orders", ("orders-1", "orders-2"), "", edges=(WRITE,))
+BILLING = Application("billing", ("billing-1",), "", edges=(READ,))
 APPLICATIONS = AppMap([ORDERS, BILLING])
 
 
@@ -69,7 +69,7 @@ def test_an_unknown_schema_and_none_are_said() -> None:
 def test_hostile_names_make_documents_too(topics: list[str], name: str) -> None:
     writes = tuple(WRITE._replace(topic=topic) for topic in topics)
     reads = tuple(READ._replace(topic=topic, group=name) for topic in topics)
-    application = ORDERS._replace(name=name, client_ids=(name,), writes=writes, reads=reads)
+    application = ORDERS._replace(name=name, client_ids=(name,), edges=writes + reads)
     document = held(asyncapi(name, AppMap([application]), {}))
     assert [each["title"] for each in document["channels"].values()] == topics
     assert len(document["operations"]) == 2 * len(topics)

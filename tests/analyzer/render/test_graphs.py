@@ -2,7 +2,13 @@
 
 from __future__ import annotations
 
-from kafkascope.analyzer.render.graphs import Graph, GraphEdge, GraphNode, dot, mermaid
+from kafkascope.analyzer.statistics.journeys.drawing import (
+    Graph,
+    GraphEdge,
+    GraphNode,
+    dot,
+    mermaid,
+)
 from tests.hostile import EVIL
 
 EVIL_NAME = '"] --> x["`a` <b>&amp;#quot; \\N end'

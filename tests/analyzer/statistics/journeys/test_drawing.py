@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from kafkascope.analyzer.statistics.journeys.drawing import graph_of, map_lines
-from kafkascope.analyzer.statistics.journeys.model import Application, AppMap, Read, Write
+from kafkascope.analyzer.statistics.journeys.model import Application, AppMap, MapEdge
 from kafkascope.analyzer.text import columns_taken
 from kafkascope.times import SECOND
 from tests.hostile import EVIL, forged
 
-WRITE = Write("orders", 350, 41_000, SECOND, 11 * SECOND, (7,))
-READ = Read("orders", "billing-group", 351, 42_000, 2 * SECOND, 11 * SECOND)
+WRITE = MapEdge("writes", "orders", None, 350, 41_000, SECOND, 11 * SECOND, (7,))
+READ = MapEdge("reads", "orders", "billing-group", 351, 42_000, 2 * SECOND, 11 * SECOND)
 ORDERS = Application(
     "orders-svc",
     ("orders-1", "orders-2"),
@@ -18,10 +18,9 @@ ORDERS = Application(
     ("apache-kafka-java 4.4.0",),
     ("10.0.0.5",),
     ("r1",),
-    (WRITE, Write("audit", 1, 40, SECOND, SECOND)),
-    (),
+    (WRITE, MapEdge("writes", "audit", None, 1, 40, SECOND, SECOND)),
 )
-BILLING = Application("billing", ("billing-1",), "one client id", *((),) * 5, (READ,))
+BILLING = Application("billing", ("billing-1",), "one client id", edges=(READ,))
 SHOP = AppMap([ORDERS, BILLING])
 
 
@@ -48,7 +47,7 @@ def test_lines_fit_a_terminal() -> None:
 
 def test_names_that_begin_alike_can_be_told_apart() -> None:
     names = [f"app-KTABLE-FK-JOIN-SUBSCRIPTION-{n:036}-topic" for n in range(2)]
-    shown = AppMap([ORDERS._replace(writes=tuple(WRITE._replace(topic=name) for name in names))])
+    shown = AppMap([ORDERS._replace(edges=tuple(WRITE._replace(topic=name) for name in names))])
     edges = [line for line, _ in map_lines(shown, 80) if "writes" in line]
     assert [line[35:42] for line in edges] == ["0-topic", "1-topic"]
     assert all(line.endswith("41 KB      35/s") for line in edges)
@@ -76,14 +75,14 @@ def test_the_busiest_topics_are_drawn() -> None:
 
 def test_a_drawing_has_no_more_edges_than_mermaid_takes() -> None:
     edges = tuple(READ._replace(topic=f"topic-{n}") for n in range(3))
-    readers = [BILLING._replace(name=f"app-{n}", reads=edges) for n in range(200)]
+    readers = [BILLING._replace(name=f"app-{n}", edges=edges) for n in range(200)]
     graph = graph_of(AppMap(readers))
     assert (len(graph.edges), graph.left_out) == (400, 1)
 
 
 def test_hostile_names_are_one_line() -> None:
     evil = ORDERS._replace(
-        name=EVIL, client_ids=(EVIL, "b"), users=(EVIL,), writes=(WRITE._replace(topic=EVIL),)
+        name=EVIL, client_ids=(EVIL, "b"), users=(EVIL,), edges=(WRITE._replace(topic=EVIL),)
     )
     for line, _ in map_lines(AppMap([evil, BILLING]), 80):
         assert not forged(line)

@@ -65,7 +65,7 @@ def test_a_client_that_asks_from_the_middle_of_a_batch_gets_the_rest() -> None:
     assert fetched(shop.journey(12)) == []
     assert len(shop.journey(13).fetched) == 1
     assert lines(shop)["web", "t", None]["records"] == 2
-    assert [each.records for each in shop.journeys().map_of().applications[0].reads] == [2]
+    assert [each.records for each in shop.journeys().map_of().applications[0].edges] == [2]
 
 
 def test_within_a_session_the_partition_is_not_named_again() -> None:
@@ -82,7 +82,7 @@ def test_an_offset_stays_in_effect_within_a_session(tmp_path: Path) -> None:
     shop.fetch("bill", None, records(5), epoch=1)
     assert fetched(shop.journey(2)) == []
     assert fetched(shop.journey(3)) == [("bill", None, 6, None, 0)]
-    assert [each.records for each in shop.journeys().map_of().applications[0].reads] == [2]
+    assert [each.records for each in shop.journeys().map_of().applications[0].edges] == [2]
     capture = shop.capture(tmp_path / "session.pcapng", {9092})
     lines = CliRunner().invoke(main, ["map", str(capture), "--format", "csv"]).stdout.splitlines()
     assert [line.split(",")[:5] for line in lines[1:2]] == [["bill", "reads", "t", "", "2"]]
@@ -165,7 +165,7 @@ def test_without_a_response_the_checksum_finds_the_offset() -> None:
     assert one.produced is not None
     assert (one.produced.client_id, one.produced.acknowledged_ns) == ("web", None)
     assert lines(shop)["web", "t", None]["records"] == 2
-    assert shop.journeys().map_of().applications[1].writes[0].records == 2
+    assert shop.journeys().map_of().applications[1].edges[0].records == 2
 
 
 def test_records_without_a_response_that_were_written_anew_are_left_out_with_a_word() -> None:
@@ -192,7 +192,7 @@ def test_a_client_that_reads_for_one_group_after_the_other_reads_for_both() -> N
         shop.commit("bill", group, 5).fetch("bill", 5, records(2, 5)).commit("bill", group, 7)
     assert fetched(shop.journey(5)) == [("bill", "run-1", 6, 7, 0), ("bill", "run-2", 12, 13, 0)]
     assert set(lines(shop)) == {("web", "t", "run-1"), ("web", "t", "run-2")}
-    (read,) = shop.journeys().map_of().applications[0].reads
+    (read,) = shop.journeys().map_of().applications[0].edges
     assert (read.group, read.groups, read.records) == (None, ("run-1", "run-2"), 4)
     # At the same time they cannot be told apart.
     assert set(lines(shop.commit("bill", "run-1", 7))) == {("web", "t", None)}
@@ -263,7 +263,7 @@ def test_read_committed_clients_do_not_see_aborted_records() -> None:
     assert [each.client_id for each in aborted.hidden] == ["bill"]
     assert [each.client_id for each in committed.fetched] == ["bill"]
     assert lines(shop)["pay", "t", None]["records"] == 1
-    assert shop.journeys().map_of().applications[0].reads[0].records == 1
+    assert shop.journeys().map_of().applications[0].edges[0].records == 1
 
 
 @pytest.mark.parametrize(("isolation", "lag"), [(0, 2), (1, 0)])
@@ -279,7 +279,7 @@ def test_read_uncommitted_clients_see_them() -> None:
     shop = transactions(0)
     assert [each.client_id for each in shop.journey(1).fetched] == ["bill"]
     assert lines(shop)["pay", "t", None]["records"] == 3
-    assert shop.journeys().map_of().applications[0].reads[0].records == 3
+    assert shop.journeys().map_of().applications[0].edges[0].records == 3
 
 
 def test_the_request_that_ends_a_transaction_decides_without_a_marker() -> None:
@@ -288,7 +288,7 @@ def test_the_request_that_ends_a_transaction_decides_without_a_marker() -> None:
     shop.fetch("bill", 0, records(2, 0, (7, 0, 0), TRANSACTIONAL), isolation=1)
     one = shop.journey(0)
     assert (one.transaction, one.fetched) == ("aborted", ())
-    assert shop.journeys().map_of().applications[0].reads[0].records == 0
+    assert shop.journeys().map_of().applications[0].edges[0].records == 0
 
 
 def test_a_response_lists_aborted_transactions() -> None:
@@ -297,7 +297,7 @@ def test_a_response_lists_aborted_transactions() -> None:
         *("bill", 0, records(2, 0, (7, 0, 0), TRANSACTIONAL)), isolation=1, aborted=aborted
     )
     assert shop.journey(0).transaction == "aborted"
-    assert shop.journeys().map_of().applications[0].reads[0].records == 0
+    assert shop.journeys().map_of().applications[0].edges[0].records == 0
 
 
 def test_commits_in_transactions_count_when_these_are_committed() -> None:

@@ -21,7 +21,7 @@ def test_the_map_of_the_demo_lists_its_applications() -> None:
     found, names = journeys("demo.pcap.zst"), traffic("demo.pcap.zst")[1]
     applications = found.map_of(names).applications
     edges = {
-        (each.name, edge.topic, getattr(edge, "group", ""), edge.records)
+        (each.name, edge.topic, edge.group or "", edge.records)
         for each, edge in AppMap(applications).edges()
     }
     # crm-sync, whose authentication fails, neither writes nor reads.
@@ -61,8 +61,8 @@ def test_a_read_committed_group_gets_what_was_committed() -> None:
     reads = {
         edge.topic: edge.records
         for each in found.map_of(names).applications
-        for edge in each.reads
-        if edge.topic.endswith(".tx")
+        for edge in each.edges
+        if edge.way == "reads" and edge.topic.endswith(".tx")
     }
     assert reads == {"java-3.9.2.tx": 20, "java-1.1.1.tx": 20}
     records = {line["topic"]: line["records"] for line in found.rows(names)}
