@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from tests.analyzer.findings import handshakes
-from tests.analyzer.findings.judging import found
-from tests.analyzer.findings.sides import Side, at, least, most, seconds, severity
+from tests.analyzer.findings.judging import Side, at, found, least, most, seconds, severity
 from tests.kit.members import Seconds
 from tests.kit.wire import (
     MS,
@@ -174,9 +173,6 @@ def unread_header(waits_ns: int) -> bool:
     return "proxy-protocol" in found([wire], "proxy-protocol")
 
 
-# --- brokers that go, connections that die ------------------------------------------------------
-
-
 def down(gap_ns: int) -> bool:
     """Whether a connection that ended so long before the first refusal belongs to it."""
     wires = [working(0, 0, 2), failed(1, 2 + seconds(gap_ns)), failed(2, 60)]
@@ -237,9 +233,6 @@ def told_and_silent(wait_ns: int) -> bool:
     told.connection.b = told.connection.b._replace(host="10.0.1.7")
     wires = [told, *silent(wait_ns)]
     return "address-unanswered" in found(wires, "address-unanswered")
-
-
-# --- addresses ----------------------------------------------------------------------------------
 
 
 def looks(count: int, every_ns: int) -> bool:

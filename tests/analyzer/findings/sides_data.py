@@ -8,8 +8,7 @@ from typing import Any
 
 from kafkascope.analyzer.findings import Finding
 from tests.analyzer.findings import judging
-from tests.analyzer.findings.judging import found
-from tests.analyzer.findings.sides import Side, at, least, most, severity, wire_of
+from tests.analyzer.findings.judging import Side, at, found, least, most, severity, wire_of
 from tests.analyzer.findings.sides_connections import ended, opened
 from tests.kit.batches import batch
 from tests.kit.wire import MS, SECOND, START, Wire, beat, heartbeat, produce, request, response
@@ -127,9 +126,6 @@ def gone(refused: int, span_ns: int) -> bool:
     return "topic-deleted" in found([wire], "topic-deleted")
 
 
-# --- producers ----------------------------------------------------------------------------------
-
-
 def singles(gaps_ns: Iterable[int]) -> bool:
     """Batches of one record, each so long after the response to the one before."""
     wire = Wire()
@@ -199,9 +195,6 @@ def share(hundredths: int) -> bool:
     return spread([10 * hundredths, *(rest + (number < more) for number in range(9))])
 
 
-# --- readers ------------------------------------------------------------------------------------
-
-
 def fetches(
     count: int, span_ns: int, *, records: int = 0, wait_ms: int = 0, rule: str = "eager-fetches"
 ) -> str | None:
@@ -230,6 +223,39 @@ def throttled(count: int, of: int, each_ms: int) -> bool:
         wire.client(produce(number))
         wire.broker(response("Produce", 7, number, responses=[], throttle_time_ms=told_ms))
     return severity([wire], "throttled") == "warning"
+
+
+def writes(wire: Wire, topic: str, time_ns: int, number: int, who: str = "writer") -> None:
+    blob = batch([(None, b"v")])
+    at(wire, time_ns + MS).write(number, blob, topic, client=who, base_offset=number)
+
+
+def reads(wire: Wire, topic: str, time_ns: int, number: int) -> None:
+    blob = batch([(None, b"v")])
+    at(wire, time_ns + MS).fetch(number, 0, blob, topic=topic, client="reader")
+
+
+def onesided(rule: str, span_ns: int) -> bool:
+    """A topic with one side only, so long before the end of a capture that shows both sides of
+    another one."""
+    writer, reader = wire_of(0), wire_of(1)
+    if rule == "topic-unread":
+        writes(writer, "lonely", 0, 1)
+    else:
+        reads(reader, "lonely", 0, 1)
+    writes(writer, "orders", span_ns // 2, 2)
+    reads(reader, "orders", span_ns - MS, 2)  # the response comes a millisecond later
+    return rule in found([writer, reader], rule)
+
+
+def misspelled(letters: int) -> bool:
+    """A topic of so many letters, and one without its last letter that nobody reads."""
+    name = "abcdefghijk"[: letters + 1]
+    writer, reader = wire_of(0), wire_of(1)
+    writes(writer, name[:-1], 0, 1)
+    writes(writer, name, SECOND, 2)
+    reads(reader, name, 2 * SECOND, 1)
+    return "topic-names-alike" in found([writer, reader], "topic-names-alike")
 
 
 SIDES: dict[str, Side] = {
@@ -273,4 +299,7 @@ SIDES: dict[str, Side] = {
     "commit-storm commits.rate": most(lambda n: commits(200, n), 20 * SECOND),
     "throttled throttle.share": least(lambda n: throttled(n, 100, 500), 5),
     "throttled throttle.time": least(lambda n: throttled(1, 1, n), 1_000),
+    "topic-unread map.span": least(lambda n: onesided("topic-unread", n), 10 * SECOND),
+    "topic-unwritten map.span": least(lambda n: onesided("topic-unwritten", n), 10 * SECOND),
+    "topic-names-alike map.letters": least(misspelled, 6),
 }

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final
 
+from tests.analyzer.findings.judging import Side, least
 from tests.analyzer.findings.lines import MSS, Line, answer, found, severity
-from tests.analyzer.findings.sides import Side, least
 from tests.kit.wire import MS, request, response
 
 SIZE: Final = 6_000

@@ -5,8 +5,18 @@ from __future__ import annotations
 from fractions import Fraction
 from typing import Any
 
-from tests.analyzer.findings.judging import found, outcome_of
-from tests.analyzer.findings.sides import Side, ask, at, least, most, seconds, severity, wire_of
+from tests.analyzer.findings.judging import (
+    Side,
+    ask,
+    at,
+    found,
+    least,
+    most,
+    outcome_of,
+    seconds,
+    severity,
+    wire_of,
+)
 from tests.analyzer.findings.sides_groups import Readers
 from tests.kit.members import Seconds
 from tests.kit.wire import MS, SECOND, START, Wire, beat, heartbeat
@@ -62,9 +72,6 @@ def stops(rule: str, length_ns: int, *, gone: bool = True) -> bool:
     if gone:
         group.wires["a"].close("client")
     return "did not continue" in found(group.wires.values(), rule)[rule].text
-
-
-# --- outcomes -----------------------------------------------------------------------------------
 
 
 def left(after_ns: int) -> bool:

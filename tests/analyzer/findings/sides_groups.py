@@ -10,8 +10,7 @@ from typing import Any
 from kafkascope.analyzer.findings import Finding
 from kafkascope.dissectors.registry import encode_body
 from tests.analyzer.findings import judging
-from tests.analyzer.findings.judging import found
-from tests.analyzer.findings.sides import Side, at, commit, least, most, seconds, wire_of
+from tests.analyzer.findings.judging import Side, at, commit, found, least, most, seconds, wire_of
 from tests.kit.batches import batch
 from tests.kit.members import Members, Seconds, subscribed
 from tests.kit.wire import MS, SECOND, Wire, metadata
@@ -179,9 +178,6 @@ def of(group: Members, rule: str) -> Finding | None:
     return found(group.wires.values(), rule).get(rule)
 
 
-# --- rebalances ---------------------------------------------------------------------------------
-
-
 def rejoining(count: int) -> bool:
     """So many rebalances after the first one."""
     group = Members()
@@ -270,9 +266,6 @@ def unowned(pause_ns: int) -> bool:
         answer = {"error_code": 0, "assignment": mine}
         group.ask("a", begin + 2 * TENTH, "SyncGroup", 5, asked, answer, TENTH)
     return of(group, "owned-by-none") is not None
-
-
-# --- readers ------------------------------------------------------------------------------------
 
 
 def silent(length_ns: int) -> bool:

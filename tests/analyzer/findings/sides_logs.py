@@ -20,7 +20,7 @@ from kafkascope.analyzer.requestlog.model import (
 from kafkascope.analyzer.requestlog.printing import line_of
 from kafkascope.captures.formats.text import MARKER
 from kafkascope.dissectors.registry import APIS, example, layout_of
-from tests.analyzer.findings.sides import Side
+from tests.analyzer.findings.judging import Side
 from tests.kit.counting import counted
 from tests.kit.wire import MS, START
 

@@ -6,8 +6,7 @@ from typing import Any
 
 from kafkascope.analyzer.findings import Finding
 from tests.analyzer.findings import judging, sides_connections
-from tests.analyzer.findings.judging import found
-from tests.analyzer.findings.sides import Side, ask, at, least, most, severity, wire_of
+from tests.analyzer.findings.judging import Side, ask, at, found, least, most, severity, wire_of
 from tests.kit.wire import MS, SECOND, Wire, beat, heartbeat, metadata, produce, request, response
 
 RULE = "sent-in-pieces"

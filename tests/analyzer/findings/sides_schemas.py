@@ -8,8 +8,7 @@ from typing import Any, Final
 from kafkascope.schemas.decoding import Payloads
 from kafkascope.schemas.known import KnownSchemas
 from kafkascope.schemas.model import Format, Schema, SchemaKey, Source
-from tests.analyzer.findings.judging import found
-from tests.analyzer.findings.sides import least, wire_of
+from tests.analyzer.findings.judging import found, least, wire_of
 from tests.kit.batches import batch
 from tests.kit.wire import Wire
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import struct
 
-from tests.analyzer.findings.sides import Side, at, least, most, severity
+from tests.analyzer.findings.judging import Side, at, least, most, severity
 from tests.kit.wire import SECOND
 from tests.kit.zookeeper import ACL, ZooKeeperWire, stat, text
 

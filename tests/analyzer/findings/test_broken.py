@@ -42,9 +42,6 @@ def test_what_cannot_be_decoded_behind_a_gap_is_no_fault_of_a_side() -> None:
     assert "undecodable" not in found([wire])
 
 
-# --- headers ------------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize(
     ("api", "version"),
     [("ApiVersions", 0), ("Metadata", 1), ("Metadata", 12), ("ListGroups", 3), ("Fetch", 4)],
@@ -88,9 +85,6 @@ def test_tagged_fields_that_a_header_lacks_or_should_not_have(version: int, tags
     assert any(states(text, "header", tags, "tagged fields") for text in texts), texts
 
 
-# --- the first request on a port of which nothing is known --------------------------------------
-
-
 @pytest.mark.parametrize(
     "first",
     [
@@ -127,9 +121,6 @@ def test_a_malformed_first_request_is_kafka(first: bytes) -> None:
 )
 def test_what_is_no_first_request(first: bytes) -> None:
     assert look(first, kafka_port=False) in ("other", "short")
-
-
-# --- layouts of other versions ------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -214,9 +205,6 @@ def test_what_has_no_other_form(payload: bytes) -> None:
     assert misfit_of(payload, 3, 1, "request") is None
     assert misfit_of(payload, 999, 1, "response") is None
     assert misfit_of(payload, 3, 999, "response") is None
-
-
-# --- formats of records -------------------------------------------------------------------------
 
 
 def message(magic: int, value: bytes = b"one") -> bytes:
@@ -333,8 +321,6 @@ def test_null_in_place_of_records(software: str, error_code: int, severity: str)
     assert "records-null" not in found([empty(b"", error_code, software)])
 
 
-# --- subscriptions and assignments --------------------------------------------------------------
-
 ASSIGNED = encode_body(
     "ConsumerProtocolAssignment",
     0,
@@ -427,8 +413,6 @@ def test_other_protocols_have_other_bytes(kind: str) -> None:
         wire = group(b'{"version":1}', b"{}", kind=kind, joins=joins, version=version)
         assert "group-unreadable" not in found([wire])
 
-
-# --- framing of a client's stream ---------------------------------------------------------------
 
 SENT = b"hello" * 40
 
@@ -573,8 +557,6 @@ def test_a_damaged_batch_alone_keeps_the_framing() -> None:
     assert "framing-lost" not in findings
 
 
-# --- client ids that nobody would choose --------------------------------------------------------
-
 ODD = ["a\x1b[31mred", "a\0b", "x\ny", "\x85", "a\udcffb", "x" * 5000, "::error::x"]
 
 
@@ -610,9 +592,6 @@ def test_a_large_first_request_of_such_a_client() -> None:
     sent = request("Produce", 7, 1, "a\nb", acks=1, topic_data=topics)
     wire = Wire().client(sent[:1400]).client(sent[1400:]).broker(response("Produce", 7, 1))
     assert [each.api for each in told(wire.events)] == ["Produce"]
-
-
-# --- secrets in what is broken ------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(

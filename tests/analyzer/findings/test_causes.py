@@ -247,9 +247,6 @@ def test_thousands_of_findings_about_one_client_are_linked_in_linear_work(
     assert all(each.finding.name == names[0] for each in told)
 
 
-# --- what findings say that happened, and what to do about it, fits the traffic -------------------
-
-
 def of(rule: str, name: str) -> list[Finding]:
     path = capture_of(name, SAMPLES if name == "sasl" else CAPTURES)
     return [finding for finding in judged(path)[0] if finding.name == rule]

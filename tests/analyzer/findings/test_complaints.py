@@ -130,9 +130,6 @@ def test_a_report_tells_no_values_that_do_not_fit(redact: str, tmp_path: Path) -
     assert "41114111" not in text
 
 
-# --- which batches that were sent again may be in the log twice: those that were refu -------------
-
-
 PRODUCE = 0
 AUTHENTICATE = 36
 

@@ -236,9 +236,6 @@ def test_changes_of_the_cluster_may_take_longer() -> None:
     assert only(slow(3, 1000 * MS, "CreateTopics")).name == "slow-answers"
 
 
-# --- requests in pieces ---------------------------------------------------------------------------
-
-
 def test_a_real_client_with_nagle() -> None:
     names = {each.name: each for each in judged(capture_of("nagle", CAPTURES))[0]}
     finding = names[RULE]
@@ -358,9 +355,6 @@ def test_packets_tell_that_the_path_waits() -> None:
             line.send(1, answer(number, "Produce"), MS)
     assert found_on(lost) is None
     assert found_on(closed) is None
-
-
-# --- pauses ---------------------------------------------------------------------------------------
 
 
 def asks(wire: Wire, number: int, at_ns: int, until_ns: int) -> None:

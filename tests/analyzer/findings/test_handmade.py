@@ -11,8 +11,7 @@ from kafkascope.analyzer.conversation.context import Context
 from kafkascope.analyzer.exchanges.rows import row_of
 from kafkascope.analyzer.findings import Findings
 from kafkascope.analyzer.statistics.exchange_batch import ExchangeBatch
-from tests.analyzer.findings.judging import found, sized, states
-from tests.analyzer.findings.sides import commit
+from tests.analyzer.findings.judging import commit, found, sized, states
 from tests.analyzer.findings.sides_connections import asking
 from tests.analyzer.findings.sides_data import producing
 from tests.analyzer.findings.sides_ends import add_partitions
@@ -35,8 +34,6 @@ from tests.kit.wire import (
     told,
 )
 
-# --- versions ------------------------------------------------------------------------------------
-
 
 @pytest.mark.parametrize("further", [False, True])
 @pytest.mark.parametrize("key", [3, 62])
@@ -52,9 +49,6 @@ def test_a_client_that_connects_to_a_controller(key: int, further: bool) -> None
     if finding is not None:
         assert states(finding.text, "app", "10.0.1.2:9092", "controller")
         assert states(finding.advice, "bootstrap.servers")
-
-
-# --- addresses ----------------------------------------------------------------------------------
 
 
 def test_a_loopback_address_for_a_client_elsewhere() -> None:
@@ -122,9 +116,6 @@ def test_a_producer_that_only_reaches_the_address_it_was_started_with() -> None:
 
 def test_good_addresses_are_no_finding() -> None:
     assert not any(name.startswith("address") for name in found([asking((1, "10.0.1.2", 9092))]))
-
-
-# --- connections and bytes ----------------------------------------------------------------------
 
 
 def test_tls_that_is_answered_is_only_opaque() -> None:
@@ -226,9 +217,6 @@ def test_topics_that_get_their_names_later_have_them_in_the_text() -> None:
     assert states(texts["denied"], "app", "orders", "TOPIC_AUTHORIZATION_FAILED")
 
 
-# --- groups -------------------------------------------------------------------------------------
-
-
 def test_a_consumer_that_did_not_poll_says_so() -> None:
     group = Members()
     group.join("a", 0, 1, ("a", "b"))
@@ -291,9 +279,6 @@ def test_partitions_that_are_handed_over_have_one_owner() -> None:
     assert "owned-twice" not in found(group.wires.values())
 
 
-# --- consumers ----------------------------------------------------------------------------------
-
-
 def reading(ends: list[int], step: float, *, commits: bool) -> list[Wire]:
     """A consumer that reads 10 records in each step while the end moves on."""
     wire, other = Wire(), Wire(number=1)
@@ -333,9 +318,6 @@ def test_a_group_that_never_commits() -> None:
 def test_a_consumer_that_falls_silent_in_its_group() -> None:
     names = found(reading([10, 20], 100, commits=True))
     assert "did not fetch for 100.0 s" in names["consumer-silent"].text
-
-
-# --- producers ----------------------------------------------------------------------------------
 
 
 def test_sequences_that_are_missing() -> None:

@@ -108,9 +108,6 @@ def test_links_are_errors_that_can_be_looked_up() -> None:
     assert {rule.link for rule in RULES.values() if rule.link} <= names
 
 
-# --- diagnosis against the truth: captures of real clients and brokers, each with wha -------------
-
-
 TRUTH = CAPTURES / "causes"
 BAD = ("error", "warning")
 

@@ -13,8 +13,6 @@ from tests.analyzer.findings.sides_data import produced
 from tests.kit.batches import batch
 from tests.kit.wire import MS, SECOND, START, Wire, produce, request, response
 
-# --- sessions -----------------------------------------------------------------------------------
-
 
 def authenticating(wire: Wire, number: int, lifetime_ms: int) -> None:
     wire.exchange("SaslHandshake", 1, number, {"mechanisms": ["PLAIN"]}, mechanism="PLAIN")
@@ -85,9 +83,6 @@ def test_sessions_that_had_not_expired(finding: Finding | None) -> None:
     assert finding is None
 
 
-# --- topics -------------------------------------------------------------------------------------
-
-
 def topic(
     refused: int, every_ns: int = SECOND, *, deleted: bool = False, works_again: bool = False
 ) -> Finding | None:
@@ -153,9 +148,6 @@ def test_a_topic_that_was_created_again(
     assert finding is None or "deleted and created again" in finding.text
 
 
-# --- producers of single records: when they wait for their requests, and when there i -------------
-
-
 def producing(
     count: int, pause_ns: int, pairs: int = 1, per_request: int = 1, port: int = 9092
 ) -> Wire:
@@ -197,9 +189,6 @@ def test_requests_that_are_in_flight_together_wait_for_each_other() -> None:
 def test_a_producer_that_waits_for_one_broker_and_the_other_in_turn() -> None:
     one, other = producing(200, pause_ns=2 * MS), producing(200, pause_ns=2 * MS, port=9093)
     assert tiny(one, other) is not None
-
-
-# --- clocks ---------------------------------------------------------------------------------------
 
 
 MINUTE_MS = 60_000

@@ -25,19 +25,7 @@ from kafkascope.captures.model import TlsError
 from kafkascope.dissectors.reference.codes import ERRORS
 from kafkascope.dissectors.reference.zookeeper import ZOOKEEPER
 from kafkascope.dissectors.registry import APIS
-from tests.analyzer.findings import (
-    sides_applications,
-    sides_connections,
-    sides_data,
-    sides_delays,
-    sides_ends,
-    sides_groups,
-    sides_logs,
-    sides_requests,
-    sides_schemas,
-    sides_zookeeper,
-)
-from tests.analyzer.findings.sides import Side
+from tests.analyzer.findings.judging import Side
 
 UNITS = frozenset({"ns", "ms", "bytes", "count", "times", "percent", "per second", "per minute"})
 
@@ -215,21 +203,9 @@ def test_comparisons_are_with_limits() -> None:
     assert found == COMPARED
 
 
-# --- each limit from both sides: just below it nothing is told (or less), just above  -------------
-
-
-SIDES: dict[str, Side] = {
-    **sides_applications.SIDES,
-    **sides_requests.SIDES,
-    **sides_delays.SIDES,
-    **sides_data.SIDES,
-    **sides_groups.SIDES,
-    **sides_ends.SIDES,
-    **sides_connections.SIDES,
-    **sides_schemas.SIDES,
-    **sides_zookeeper.SIDES,
-    **sides_logs.SIDES,
-}
+SIDES: dict[str, Side] = {}
+for _path in sorted(Path(__file__).parent.glob("sides_*.py")):
+    SIDES |= importlib.import_module(f"tests.analyzer.findings.{_path.stem}").SIDES
 """Rule and limit -> what decides there; with more words where a rule reads it once more."""
 
 

@@ -9,9 +9,8 @@ import pytest
 
 from kafkascope.analyzer.findings import Finding
 from kafkascope.analyzer.findings.applications import similar_pairs
-from tests.analyzer.findings.judging import capture_of, found, judged, states
-from tests.analyzer.findings.sides import wire_of
-from tests.analyzer.findings.sides_applications import reads, writes
+from tests.analyzer.findings.judging import capture_of, found, judged, states, wire_of
+from tests.analyzer.findings.sides_data import reads, writes
 from tests.analyzer.findings.sides_groups import HERE, member, owning, restless
 from tests.kit.batches import batch
 from tests.kit.members import Members, subscribed
@@ -117,9 +116,6 @@ def test_members_without_a_partition(parts: tuple[int, ...], idle: int) -> None:
         assert told["idle-members"].text.startswith(f"{idle} of {len(parts)} members of group g")
 
 
-# --- readers without a group that ask for one offset again and again, next to those t -------------
-
-
 def alone(times: int, every: int, *, more: int = 5, value: bytes = b"v") -> Finding | None:
     """A reader without a group that asks for an offset so often, then for another one."""
     wire = Wire()
@@ -159,9 +155,6 @@ def test_the_schema_id_of_what_a_reader_fails_on(value: bytes, said: bool) -> No
     assert states(told.text, "schema id 17") == said
 
 
-# --- group members with partitions and no Fetch ---------------------------------------------------
-
-
 ELSEWHERE = (2, "10.0.1.3", 9092)
 
 
@@ -186,9 +179,6 @@ def test_a_member_that_never_fetches(least: int) -> None:
 )
 def test_members_that_may_fetch(finding: Finding | None) -> None:
     assert finding is None
-
-
-# --- topics between applications: which names are alike, and what is no reason to say -------------
 
 
 @pytest.mark.parametrize(

@@ -102,9 +102,6 @@ def test_what_is_no_order(wire: Wire) -> None:
     assert not {ORDER, SKIPPED} & ordered(wire.close("client")).keys()
 
 
-# --- versions that end the connection -----------------------------------------------------------
-
-
 def test_a_real_client_whose_version_is_reset() -> None:
     names = captured("eventhubs-apiversions4")
     finding = names[REFUSED]

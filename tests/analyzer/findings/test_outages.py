@@ -140,9 +140,6 @@ def test_a_client_that_others_serve_does_not_miss_one_of_its_bootstrap_addresses
     assert finding.severity == "note"
 
 
-# --- connections that something in between forgot -----------------------------------------------
-
-
 def test_real_connections_that_were_forgotten() -> None:
     findings = {each.name: each for each in judged(capture_of("reset-after-rest", CAPTURES))[0]}
     finding = findings["silent-drop"]
@@ -233,9 +230,6 @@ def test_a_device_that_resets_when_its_timeout_is_over() -> None:
     finding = found(*wires)["idle-close"]
     assert states(finding.text, "3 connections", "10.0.1.2:9092", "reset after 240 s", "Azure")
     assert "in between" in finding.advice
-
-
-# --- what is known of outages without a look at all connections, held against such a  -------------
 
 
 TIMES = st.integers(0, 60).map(lambda seconds: seconds * SECOND)
@@ -377,9 +371,6 @@ def test_a_broker_that_limits_new_connections(served: bool) -> None:
         wires.append(other.broker(response("ApiVersions", 3, 1)))
     finding = judging.found(wires)["unanswered"]
     assert ("connection_creation_rate" in finding.advice) == served
-
-
-# --- messages during which their receiver closes --------------------------------------------------
 
 
 REQUEST, RESPONSE = "request-too-large", "response-too-large"

@@ -154,9 +154,6 @@ def test_where_reading_stops_no_outcome_is_told() -> None:
     assert line["outcome_reason"] == "unknown: -c stops before the end"
 
 
-# --- what is a result ---------------------------------------------------------------------------
-
-
 def greeted() -> Wire:
     """A client that negotiates versions first."""
     wire = Wire()

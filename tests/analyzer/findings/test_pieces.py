@@ -159,9 +159,6 @@ def test_no_piece_of_any_capture_tells_more(path: Path, tmp_path: Path) -> None:
     assert not unsupported(path, tmp_path, pieces=10)
 
 
-# --- what a capture that begins or ends in the middle of a trouble says of it, and wh -------------
-
-
 def piece(name: str, first: int, last: int, folder: Path) -> list[Finding]:
     """The findings in some packets of a capture."""
     with open_inputs([capture_of(name)]) as source:

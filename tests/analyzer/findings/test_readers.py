@@ -9,8 +9,7 @@ from typing import Any
 import pytest
 
 from kafkascope.analyzer.findings import Finding
-from tests.analyzer.findings.judging import capture_of, ends, found, judged, states
-from tests.analyzer.findings.sides import ask, wire_of
+from tests.analyzer.findings.judging import ask, capture_of, ends, found, judged, states, wire_of
 from tests.analyzer.findings.sides_data import AGAIN, SMALL, STUCK, circling, fetch, reading
 from tests.analyzer.findings.sides_groups import Readers, failing, sharing, zstd
 from tests.kit.batches import batch
@@ -342,9 +341,6 @@ def test_who_reads_across_racks_is_not_to_set_what_the_brokers_have(replica: int
     assert ("replica.selector.class" in finding.advice) == (replica < 0)
 
 
-# --- in circles, and fetches that are too small ---------------------------------------------------
-
-
 def starving(count: int = 5, records: bytes = b"", **how: Any) -> Wire:
     wire = Wire()
     for number in range(count):
@@ -389,9 +385,6 @@ def test_a_reader_that_went_on() -> None:
     wire = starving()
     fetch(wire, 9, 4, batch([(None, b"v")], base_offset=4))
     assert SMALL not in circling(wire)
-
-
-# --- in circles ---------------------------------------------------------------------------------
 
 
 def test_a_real_reader_that_fetches_all_four_times() -> None:

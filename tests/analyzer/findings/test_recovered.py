@@ -60,9 +60,6 @@ def test_all_partitions_of_a_producer_are_one_finding() -> None:
     assert "t-0, t-1, t-10, t-11 and 46 more again" in finding.text
 
 
-# --- topics and leaders ---------------------------------------------------------------------------
-
-
 def test_a_topic_that_is_made_while_a_client_waits_for_it() -> None:
     """Kafka Streams makes its internal topics itself."""
     finding = found([asking(*[unknown()] * 6, metadata(NODE))])["unknown-topic"]
@@ -133,9 +130,6 @@ def test_a_client_that_does_not_refresh_its_metadata() -> None:
     assert found([fetching(5)])["stale-leader"].count == 4
 
 
-# --- open transactions ----------------------------------------------------------------------------
-
-
 def test_one_transaction_after_the_other_holds_nobody_back() -> None:
     moving = at_stable((0, 10, 20), (8, 20, 30), (16, 30, 40), (24, 40, 50))
     assert "transaction-blocks" not in found(moving)
@@ -178,9 +172,6 @@ def test_requests_in_flight_wait_for_the_end_of_a_quota(throttle_ms: int, slow: 
     assert ("slow-answers" in found([wire])) == slow
 
 
-# --- groups ---------------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize(("kind", "often"), [("connect", False), ("consumer", True)])
 def test_each_connector_that_is_made_is_a_rebalance_of_its_workers(kind: str, often: bool) -> None:
     group = Members()
@@ -191,9 +182,6 @@ def test_each_connector_that_is_made_is_a_rebalance_of_its_workers(kind: str, of
     assert ("rebalance-storm" in found(group.wires.values())) == often
     last = group.groups().rebalances("g")[-1]["text"]
     assert last.endswith("on a topic change" if often else "on a connector change")
-
-
-# --- what the cause is ----------------------------------------------------------------------------
 
 
 def test_a_storm_of_what_healthy_clusters_do_not_have_is_an_error_with_its_causes() -> None:
