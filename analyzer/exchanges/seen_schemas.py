@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from kafkascope.schemas.decoding import Payloads
     from kafkascope.schemas.framing import Side
     from kafkascope.schemas.http_head import HttpHead
-    from kafkascope.schemas.model import Schema, SchemaKey
+    from kafkascope.schemas.model import SchemaKey
 
 SIDES: Final[tuple[Side, ...]] = ("key", "value")
 
@@ -128,16 +128,6 @@ def seen_in(
         for _ in capture.batches():
             pass
         return seen
-
-
-def schemas_in(
-    inputs: Iterable[PathLike],
-    *,
-    keylog: Iterable[PathLike] = (),
-    decode_as: Iterable[int] = (),
-    legs: Legs = "client",
-) -> list[Schema]:
-    return seen_in(inputs, keylog=keylog, decode_as=decode_as, legs=legs).schemas()
 
 
 class Use(NamedTuple):

@@ -109,7 +109,7 @@ class Conversion:
 
     def _seen_schemas(self) -> list[Schema]:
         """Return the schemas inside the captures."""
-        from kafkascope.analyzer.exchanges.seen_schemas import schemas_in
+        from kafkascope.analyzer.exchanges.seen_schemas import seen_in
 
         files = listed(self.inputs)
         if any(map(is_remote, files)):
@@ -118,7 +118,7 @@ class Conversion:
             return []
         legs: Legs = "both" if self.options.both_legs else "client"
         decode_as = self.options.decode_as
-        return schemas_in(files, keylog=self.keylog, decode_as=decode_as, legs=legs)
+        return seen_in(files, keylog=self.keylog, decode_as=decode_as, legs=legs).schemas()
 
     def of_logs(self, files: list[AtRest], text: str) -> int:
         """Convert the records of Kafka's own files that a filter chooses; return the exit code."""

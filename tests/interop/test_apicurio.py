@@ -17,7 +17,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from kafkascope.analyzer.exchanges.seen_schemas import schemas_in
+from kafkascope.analyzer.exchanges.seen_schemas import seen_in
 from kafkascope.analyzer.reading.options import SchemaOptions
 from kafkascope.analyzer.reading.schemas import known_of
 from kafkascope.dissectors.records.records import Header
@@ -363,7 +363,7 @@ def test_what_serializers_and_the_registry_say_to_each_other_is_enough(
             schema, spelled, shown = city(release, *CITIES[0])
             what = {"schema": json.dumps(schema | {"doc": way}), "value": json.dumps(spelled)}
             written.append((serdes.written("value", config, format="avro", **what), shown))
-    payloads = Payloads(KnownSchemas(schemas_in([tmp_path / "http.pcap"])))
+    payloads = Payloads(KnownSchemas(seen_in([tmp_path / "http.pcap"]).schemas()))
     for record, shown in written:
         found = payloads.decode(record[0], "value", record[1], record[2])
         assert found is not None

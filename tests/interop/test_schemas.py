@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import pytest
 from click.testing import CliRunner
 
-from kafkascope.analyzer.exchanges.seen_schemas import schemas_in
+from kafkascope.analyzer.exchanges.seen_schemas import seen_in
 from kafkascope.schemas.model import SchemaKey
 from kafkascope.schemas.registry import Registry
 from kafkascope.tui.cli import main
@@ -116,7 +116,7 @@ def test_values_are_decoded_as_they_were_written(
 
 
 def test_the_registry_says_what_the_traffic_said(recorded: Recorded) -> None:
-    seen = by_key(schemas_in([recorded.capture]))
+    seen = by_key(seen_in([recorded.capture]).schemas())
     registry = Registry(f"{recorded.registry.url}/apis/ccompat/v7")
     for key, schema in seen.items():
         if key.namespace == "id":

@@ -9,7 +9,7 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kafkascope.analyzer.exchanges.seen_schemas import schemas_in
+from kafkascope.analyzer.exchanges.seen_schemas import seen_in
 from kafkascope.schemas import journal
 from kafkascope.schemas.model import Reference, Schema, SchemaKey
 from kafkascope.schemas.observed import ObservedSchemas
@@ -102,7 +102,7 @@ def test_apicurio_2_has_contents_and_versions_apart() -> None:
 
 
 def test_apicurio_3_as_a_real_one_wrote_it() -> None:
-    found = schemas_in([SAMPLES / "apicurio-journal.pcap.gz"])
+    found = seen_in([SAMPLES / "apicurio-journal.pcap.gz"]).schemas()
     by_id = {key: each for each in found for key in each.keys}
     assert {str(key) for key in by_id} == {
         *("globalId 1", "globalId 2", "globalId 3", "globalId 4", "globalId 5", "globalId 6"),

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from kafkascope.analyzer.exchanges.seen_schemas import schemas_in
+from kafkascope.analyzer.exchanges.seen_schemas import seen_in
 from kafkascope.analyzer.spark.engine import Spark
 from kafkascope.schemas.known import KnownSchemas
 from tests.analyzer.pipeline.decoded import records, run, table
@@ -119,7 +119,7 @@ def test_schemas_of_the_capture_itself(spark: Any, tmp_path: Path) -> None:
     path = capture("protobuf-json-schemas-topic")
 
     def known() -> KnownSchemas:
-        return KnownSchemas(complete=lambda: schemas_in([path]))
+        return KnownSchemas(complete=lambda: seen_in([path]).schemas())
 
     run(path, tmp_path / "out", known(), Spark(spark, 3))
     found = table(tmp_path / "out")

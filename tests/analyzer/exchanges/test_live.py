@@ -39,15 +39,10 @@ def expected(name: str = NAME) -> list[str]:
 class Listing:
     """`kafkascope ls -` with a pipe, and its lines."""
 
-    def __init__(self, *logs: Path) -> None:
-        words = [word for log in logs for word in ("--keylog", str(log))]
+    def __init__(self, log: Path) -> None:
         command = [sys.executable, "-P", "-m", "kafkascope.tui.cli", "ls", "-", "--json"]
-        self.process = subprocess.Popen(
-            [*command, *words],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-        )
+        pipes = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.PIPE)
+        self.process = subprocess.Popen([*command, "--keylog", str(log)], **pipes)
         self.timer = threading.Timer(WAIT, self.process.kill)
         self.timer.start()
         self.rows: list[dict[str, Any]] = []
@@ -81,11 +76,16 @@ class Listing:
 
 
 @pytest.fixture
-def listings() -> Iterator[list[Listing]]:
-    made: list[Listing] = []
+def log(tmp_path: Path) -> Path:
+    """The key log, which is not there yet."""
+    return tmp_path / "keys.log"
+
+
+@pytest.fixture
+def listing(log: Path) -> Iterator[Listing]:
+    made = Listing(log)
     yield made
-    for each in made:
-        each.close()
+    made.close()
 
 
 def told(rows: list[dict[str, Any]]) -> list[str]:
@@ -93,11 +93,8 @@ def told(rows: list[dict[str, Any]]) -> list[str]:
 
 
 def test_rows_come_when_the_secrets_do_though_nothing_else_comes(
-    tmp_path: Path, listings: list[Listing]
+    log: Path, listing: Listing
 ) -> None:
-    log = tmp_path / "keys.log"
-    listing = Listing(log)
-    listings.append(listing)
     listing.send(packets())
     lines = secrets().splitlines(keepends=True)
     for begin, end in ((0, 1), (1, 2), (2, len(lines))):
@@ -113,15 +110,9 @@ def test_rows_come_when_the_secrets_do_though_nothing_else_comes(
 
 
 @pytest.mark.parametrize("interrupt", [False, True])
-def test_what_still_waits_at_the_end_is_told(
-    tmp_path: Path, listings: list[Listing], interrupt: bool
-) -> None:
-    log = tmp_path / "keys.log"
-    here, there = packets("tls13-missing-key"), packets("tls13-psk")
-    listing = Listing(log)
-    listings.append(listing)
+def test_what_still_waits_at_the_end_is_told(log: Path, listing: Listing, interrupt: bool) -> None:
     log.write_text(secrets("tls13-missing-key"))
-    listing.send(here)
+    listing.send(packets("tls13-missing-key"))
     wanted = expected("tls13-missing-key")
     listing.take(len(wanted))
     assert told(listing.rows) == wanted
@@ -129,20 +120,16 @@ def test_what_still_waits_at_the_end_is_told(
     left = [row for row in listing.rows if not row["api"]]
     assert left
     assert all("waited for until the capture ended" in row["reason"] for row in left)
-    assert here != there
 
 
-def test_a_key_log_that_never_came_is_named(tmp_path: Path, listings: list[Listing]) -> None:
-    log = tmp_path / "keys.log"
-    listing = Listing(log)
-    listings.append(listing)
+def test_a_key_log_that_never_came_is_named(log: Path, listing: Listing) -> None:
     listing.send(packets())
     assert f"{log}: no such file or folder" in listing.end()
 
 
-def test_of_a_file_on_disk_the_log_is_read_once(tmp_path: Path) -> None:
+def test_of_a_file_on_disk_the_log_is_read_once(log: Path) -> None:
     with pytest.raises(Exception, match="no such file"):
-        open_capture([TLS / f"{NAME}.pcap.gz"], keylog=[tmp_path / "keys.log"])
+        open_capture([TLS / f"{NAME}.pcap.gz"], keylog=[log])
     with open_capture([TLS / f"{NAME}.pcap.gz"], keylog=[TLS / f"{NAME}.keys"]) as capture:
         assert not capture.context.keys.growing
         assert capture.source.patience is None

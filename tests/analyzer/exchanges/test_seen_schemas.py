@@ -7,7 +7,7 @@ from pathlib import Path
 import orjson
 import pytest
 
-from kafkascope.analyzer.exchanges.seen_schemas import SeenSchemas, schemas_in, seen_in
+from kafkascope.analyzer.exchanges.seen_schemas import SeenSchemas, seen_in
 from kafkascope.analyzer.model import HttpExchange
 from kafkascope.analyzer.topics import TopicNames
 from kafkascope.captures.model import Endpoint
@@ -25,7 +25,7 @@ ORIGINS = {
 
 @pytest.mark.parametrize("name", ORIGINS)
 def test_the_traffic_has_the_schemas_of_the_folder(name: str) -> None:
-    seen = by_key(schemas_in([capture(name)]))
+    seen = by_key(seen_in([capture(name)]).schemas())
     for wanted in folder(name):
         # The topic has no GUIDs.
         keys = [key for key in wanted.keys if key.namespace != "guid" or key in seen]
@@ -40,24 +40,24 @@ def test_the_traffic_has_the_schemas_of_the_folder(name: str) -> None:
 
 def test_guids_come_from_http() -> None:
     wanted = {key for schema in folder("avro-registry") for key in schema.keys}
-    assert wanted <= by_key(schemas_in([capture("avro-registry")])).keys()
+    assert wanted <= by_key(seen_in([capture("avro-registry")]).schemas()).keys()
     assert any(key.namespace == "guid" for key in wanted)
 
 
 def test_a_schema_that_was_deleted_stays() -> None:
-    seen = by_key(schemas_in([capture("protobuf-json-schemas-topic")]))
+    seen = by_key(seen_in([capture("protobuf-json-schemas-topic")]).schemas())
     assert seen[SchemaKey("id", 77777)].subjects == (("gone-value", 1),)
 
 
 def test_a_capture_without_schemas_has_none() -> None:
-    assert schemas_in([capture("bad-schemas")]) == []
+    assert seen_in([capture("bad-schemas")]).schemas() == []
 
 
 def test_damaged_captures_give_what_is_there(tmp_path: Path) -> None:
     data = capture("avro-registry").read_bytes()
     cut = tmp_path / "cut.pcap"
     cut.write_bytes(data[: len(data) // 2])
-    found = schemas_in([cut])
+    found = seen_in([cut]).schemas()
     assert 0 < len(found) <= 11
 
 

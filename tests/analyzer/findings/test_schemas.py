@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from kafkascope.analyzer.exchanges.seen_schemas import schemas_in
+from kafkascope.analyzer.exchanges.seen_schemas import seen_in
 from kafkascope.analyzer.filter.language import compile_filter
 from kafkascope.analyzer.findings import Finding, Findings
 from kafkascope.analyzer.findings.limits import LIMITS, FindingLimits
@@ -132,7 +132,7 @@ def test_without_versions_ids_tell_which_schema_is_newer(ids: tuple[int, int]) -
 
 def test_mistakes_of_real_clients_with_the_schemas_of_the_capture() -> None:
     path = capture("mistakes")
-    findings = of_capture(path, Payloads(KnownSchemas(schemas_in([path]))))
+    findings = of_capture(path, Payloads(KnownSchemas(seen_in([path]).schemas())))
     about = [(each.name, dict(each.entities)) for each in findings]
     assert sorted((name, named["topic"], named["client"]) for name, named in about) == [
         ("schema-breaks", "schema-breaks", "shop-2"),

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from kafkascope.analyzer.exchanges.seen_schemas import schemas_in
+from kafkascope.analyzer.exchanges.seen_schemas import seen_in
 from kafkascope.analyzer.pipeline.job import job_of
 from kafkascope.analyzer.pipeline.tables.collect import TableOptions
 from kafkascope.captures.build import Composer
@@ -79,7 +79,7 @@ def test_schemas_of_the_capture_itself(name: str, engine: Any, tmp_path: Path) -
     path = capture(name)
 
     def known() -> KnownSchemas:
-        return KnownSchemas(complete=lambda: schemas_in([path]))
+        return KnownSchemas(complete=lambda: seen_in([path]).schemas())
 
     run(path, tmp_path / "out", known(), engine)
     found = table(tmp_path / "out")
