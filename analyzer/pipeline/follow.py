@@ -145,13 +145,9 @@ def _batches(names: list[str], size: int) -> Iterator[list[str]]:
         yield batch
 
 
-def follow(
-    catch: Callable[[], Iterator[Result]],
-    report: Callable[[Result], object],
-    poll_s: float = POLL_S,
-) -> None:
-    """Call `catch` for new batches every `poll_s` seconds, and `report` for each, without end."""
+def follow(catch: Callable[[], Iterator[Result]], report: Callable[[Result], object]) -> None:
+    """Call `catch` for new batches at intervals, and `report` for each, without end."""
     while True:
         for result in catch():
             report(result)
-        time.sleep(poll_s)
+        time.sleep(POLL_S)

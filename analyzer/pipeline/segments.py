@@ -97,14 +97,12 @@ def _digest(data: bytes) -> int:
     return int.from_bytes(blake2b(data, digest_size=8).digest(), "big", signed=True)
 
 
-def segments(
-    name: str, split: Split, *, by_hosts: bool = False, block_bytes: int = BLOCK_BYTES
-) -> Iterator[pa.RecordBatch]:
+def segments(name: str, split: Split, *, by_hosts: bool = False) -> Iterator[pa.RecordBatch]:
     """Yield the segments of a part, by shard. Damage is reported by the index. An IP packet whose
     fragments lie in two parts is not reassembled: neither reader sees the other's."""
     key_of = lru_cache(KNOWN_FLOWS)(partial(_key_of, by_hosts=by_hosts))
     fragments = Fragments()
-    with read_split(name, split, open_anywhere, block_bytes=block_bytes) as source:
+    with read_split(name, split, open_anywhere, block_bytes=BLOCK_BYTES) as source:
         try:
             for block in source.blocks():
                 columns = columns_of(block) if len(block.positions) > 1 else None

@@ -7,44 +7,32 @@ from kafkascope.dissectors.reference.codes import ERRORS, error_name
 from kafkascope.dissectors.registry import APIS, api_named
 from tests.kit.samples import ROOT
 
+ALWAYS = (
+    "ApiVersions 35, ConsumerGroupDescribe 69, JoinGroup 79, Heartbeat 27, SyncGroup 27,"
+    " OffsetCommit 113, FindCoordinator 15, InitProducerId 14, Metadata 5, ListOffsets 78,"
+    " Fetch 70, ShareFetch 122, AddPartitionsToTxn 51, PushTelemetry 117"
+)
+NEVER = (
+    "Fetch 35, DeleteGroups 69, DescribeGroups 27, ConsumerGroupHeartbeat 113, Produce 5,"
+    " Fetch 78, Metadata 3, CreateTopics 36, Heartbeat 25"
+)
+OPEN = "Produce 6, Fetch 74, BrokerRegistration 41"
+"""Findings decide."""
+
 
 @pytest.mark.parametrize(
-    ("api", "code", "alone", "with_findings"),
+    ("case", "alone", "with_findings"),
     [
-        ("ApiVersions", 35, True, True),
-        ("Fetch", 35, False, False),
-        ("ConsumerGroupDescribe", 69, True, True),
-        ("DeleteGroups", 69, False, False),
-        ("JoinGroup", 79, True, True),
-        ("Heartbeat", 27, True, True),
-        ("SyncGroup", 27, True, True),
-        ("DescribeGroups", 27, False, False),
-        ("OffsetCommit", 113, True, True),
-        ("ConsumerGroupHeartbeat", 113, False, False),
-        ("FindCoordinator", 15, True, True),
-        ("InitProducerId", 14, True, True),
-        ("Metadata", 5, True, True),
-        ("Produce", 5, False, False),
-        ("ListOffsets", 78, True, True),
-        ("Fetch", 78, False, False),
-        ("Produce", 6, False, True),
-        ("Fetch", 74, False, True),
-        ("BrokerRegistration", 41, False, True),
-        ("Fetch", 70, True, True),
-        ("ShareFetch", 122, True, True),
-        ("AddPartitionsToTxn", 51, True, True),
-        ("PushTelemetry", 117, True, True),
-        ("Metadata", 3, False, False),
-        ("CreateTopics", 36, False, False),
-        ("Heartbeat", 25, False, False),
+        *((case, True, True) for case in ALWAYS.split(", ")),
+        *((case, False, False) for case in NEVER.split(", ")),
+        *((case, False, True) for case in OPEN.split(", ")),
     ],
 )
-def test_what_the_exchange_alone_decides(
-    api: str, code: int, *, alone: bool, with_findings: bool
-) -> None:
-    key = api_named(api).key
-    assert is_expected(key, [code]) is alone
-    assert is_expected(key, [code], findings=True) is with_findings
+def test_what_the_exchange_alone_decides(case: str, alone: bool, with_findings: bool) -> None:
+    api, code = case.split()
+    key, codes = api_named(api).key, [int(code)]
+    assert is_expected(key, codes) is alone
+    assert is_expected(key, codes, findings=True) is with_findings
 
 
 def test_one_unexpected_error_makes_the_response_unexpected() -> None:

@@ -17,17 +17,8 @@ from kafkascope.dissectors.values import Uuid
 from kafkascope.kernel.lines import millis
 
 # Also lone surrogates, C1 controls, quotes and backslashes.
-TEXT = st.text(max_size=6) | st.sampled_from(
-    [
-        "",
-        'a"b\\c',
-        "\x00\x1f\x7f\x80\x9f",
-        "a\udcffb",
-        "é\u2028\u202e",
-        "💥",
-        "x" * LIMITS.cached_text_chars,
-    ]
-)
+ODD = ["", 'a"b\\c', "\x00\x1f\x7f\x80\x9f", "a\udcffb", "é\u2028\u202e", "💥"]
+TEXT = st.text(max_size=6) | st.sampled_from([*ODD, "x" * LIMITS.cached_text_chars])
 NUMBER = st.integers(-(2**63), 2**63 - 1) | st.sampled_from([0, 1, -1, 100, 999, 10**6, 10**15])
 TIME = st.integers(-(2**62), 2**62)
 WAIT = st.integers(0, 2**62) | st.sampled_from([0, 1, 999_999, 1_000_000])
@@ -41,17 +32,8 @@ def maybe(values: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
     return st.none() | values
 
 
-ERROR = st.builds(
-    RowError,
-    NUMBER,
-    TEXT,
-    st.booleans(),
-    maybe(TEXT),
-    st.none(),
-    maybe(NUMBER),
-    maybe(TEXT),
-    maybe(TEXT),
-)
+ABOUT = maybe(TEXT), st.none(), maybe(NUMBER), maybe(TEXT), maybe(TEXT)
+ERROR = st.builds(RowError, NUMBER, TEXT, st.booleans(), *ABOUT)
 ROWS = st.builds(
     blank,
     number=NUMBER,

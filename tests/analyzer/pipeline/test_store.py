@@ -7,25 +7,24 @@ import gc
 import os
 import shutil
 import signal
+from functools import partial
 from pathlib import Path
 from typing import Any
 from unittest import mock
 
 import pyarrow.parquet as pq
 import pytest
-from click.testing import CliRunner, Result
 
 from kafkascope.analyzer.pipeline.store import LOCK, MANIFEST, Store
-from kafkascope.tui.cli import main
 from tests.analyzer.pipeline.kit import check_against_export, exchanges, tables
+from tests.kit.run import run as kit_run
 from tests.kit.samples import SAMPLES
 from tests.matrix import each_nth
 
 ONE, OTHER = str(SAMPLES / "sasl-old.pcap"), str(SAMPLES / "sasl.pcap")
 
 
-def run(*words: str) -> Result:
-    return CliRunner().invoke(main, ["spark", "--engine", "plain", "-q", *words])
+run = partial(kit_run, "spark", "--engine", "plain", "-q")
 
 
 def files_of(out: Path) -> list[str]:
@@ -63,8 +62,7 @@ def test_tables_are_added_to_others(tmp_path: Path) -> None:
     assert again.exit_code == 3
     assert "already" in again.stderr
     assert len(exchanges(out)) == len(both)
-    told = CliRunner().invoke(main, ["stats", "apis", str(out)])
-    assert told.exit_code == 0
+    kit_run("stats", "apis", out, codes=[0])
 
 
 def test_what_is_no_capture_leaves_no_folder(tmp_path: Path) -> None:
