@@ -243,11 +243,11 @@ def looks(count: int, every_ns: int) -> bool:
     return "address-unresolved" in found([wire], "address-unresolved")
 
 
-def starts(count: int, topics: Sequence[str] = (), every_ns: int = 200 * SECOND) -> bool:
+def starts(count: int, topics: Sequence[str] = ()) -> bool:
     """Starts of a client that is told a name, each on a connection of its own."""
     wires, asked = [], [{"name": name} for name in topics]
     for number in range(count):
-        wire = Wire(number=number, start_ns=START + every_ns * number)
+        wire = Wire(number=number, start_ns=START + 200 * SECOND * number)
         wire.exchange("Metadata", 12, number, metadata((1, "kafka-1", 9192)), topics=asked)
         wires.append(wire.close("client"))
     return "address-unresolved" in found(wires, "address-unresolved")

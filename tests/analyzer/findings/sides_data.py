@@ -195,16 +195,14 @@ def share(hundredths: int) -> bool:
     return spread([10 * hundredths, *(rest + (number < more) for number in range(9))])
 
 
-def fetches(
-    count: int, span_ns: int, *, records: int = 0, wait_ms: int = 0, rule: str = "eager-fetches"
-) -> str | None:
+def fetches(count: int, span_ns: int, *, records: int = 0, wait_ms: int = 0) -> str | None:
     """The advice; None where nothing is told. The first fetches bring a record each."""
     wire = Wire()
     asked = {"max_wait_ms": wait_ms, "min_bytes": 1}
     for number in range(count):
         at(wire, span_ns * number // (count - 1))
         wire.fetch(number, 0, batch([(None, b"v")]) if number < records else None, asked=asked)
-    finding = found([wire], rule).get(rule)
+    finding = found([wire], "eager-fetches").get("eager-fetches")
     return finding.advice if finding is not None else None
 
 

@@ -10,22 +10,18 @@ from tests.analyzer.findings.lines import MSS, Line, answer, found, severity
 from tests.kit.wire import MS, request, response
 
 SIZE: Final = 6_000
-
-
 LARGE: Final = 20_000
-
-
 RTO: Final = 200 * MS
 
 
-def unread(side: int, takes_ns: int, count: int = 3, *, closed: bool = True) -> Line:
-    """Messages of a side in the middle of which the other side's window closes, or stays open."""
+def unread(side: int, takes_ns: int, count: int = 3) -> Line:
+    """Messages of a side in the middle of which the other side's window closes."""
     line = Line()
     for number in range(count):
         data = answer(number, size=SIZE) if side else line.asking(number, "Produce", SIZE)
         if side:
             line.send(0, line.asking(number)).rest(MS)
-        line.send(side, data[:MSS]).ack(1 - side, 1000, window=0 if closed else 60_000)
+        line.send(side, data[:MSS]).ack(1 - side, 1000, window=0)
         line.ack(1 - side, takes_ns - 2000)
         line.rest(1000).stream(side, data[MSS:], 0)
         if not side:
@@ -55,16 +51,16 @@ def lost_requests(count: int, timeout_ns: int = RTO, *, trip_ns: int = MS // 10)
     return line
 
 
-def transferred(side: int, takes_ns: int, count: int = 3, *, trip_ns: int = MS // 10) -> Line:
+def transferred(side: int, takes_ns: int, count: int = 3) -> Line:
     """Messages that take long from the first to the last byte, in even steps."""
-    line = Line(trip_ns=trip_ns)
+    line = Line()
     for number in range(count):
         if side:
-            line.send(0, line.asking(number)).rest(trip_ns)
+            line.send(0, line.asking(number)).rest(line.trip_ns)
             line.stream(1, answer(number, size=LARGE), takes_ns)
         else:
             line.stream(0, line.asking(number, "Produce", LARGE), takes_ns)
-            line.send(1, answer(number, "Produce"), trip_ns + MS)
+            line.send(1, answer(number, "Produce"), line.trip_ns + MS)
         line.rest(MS)
     return line
 

@@ -43,11 +43,11 @@ NODE = (1, "10.0.1.2", 9092)
 BUSY = 51
 
 
-def asking(*answers: dict[str, Any], step: float = 0.1) -> Wire:
+def asking(*answers: dict[str, Any]) -> Wire:
     wire = Wire()
     for number, answer in enumerate(answers, 1):
         wire.exchange("Metadata", 12, number, answer, topics=[{"name": "orders"}])
-        wire.time_ns += int(step * SECOND)
+        wire.time_ns += SECOND // 10
     return wire
 
 

@@ -389,15 +389,27 @@ def test_a_value_that_a_broker_refuses_is_named_with_its_reason(factor: int, sho
     assert finding.text.endswith(f"returned INVALID_REPLICATION_FACTOR{shown}: Only 1 broker(s)")
 
 
-def test_what_an_administrator_sees_of_a_group() -> None:
-    member: dict[str, Any] = {"member_id": "app-1", "client_id": "app", "client_host": "/10.0.0.4"}
-    member |= {"member_metadata": b"\0\0" + WANTED, "member_assignment": ASSIGNED}
-    group: dict[str, Any] = {"group_id": "g", "protocol_type": "consumer", "group_state": "Stable"}
-    group |= {"error_code": 0, "protocol_data": "range", "members": [member]}
-    wire = Wire().client(request("DescribeGroups", 0, 1, "admin", groups=["g"]))
-    wire.broker(response("DescribeGroups", 0, 1, groups=[group]))
-    text = found([wire])["group-unreadable"].text
-    assert states(text, "assignment", "group g", "version is missing", "1 member", "app")
+def described() -> Wire:
+    """What an administrator sees of a group."""
+    member = {"member_id": "app-1", "client_id": "app", "member_assignment": ASSIGNED}
+    answer = {"groups": [{"group_id": "g", "protocol_type": "consumer", "members": [member]}]}
+    return Wire().exchange("DescribeGroups", 0, 1, answer, client="admin", groups=["g"])
+
+
+MISSING = "version is missing"
+
+
+@pytest.mark.parametrize(
+    ("wire", "parts"),
+    [
+        (group(ASSIGNED, leads=False), ("assignment", "group g", MISSING, "1 member", "app")),
+        (group(b"", wanted=WANTED), ("subscription", "app", "group g", MISSING, "leader")),
+        (described(), ("assignment", "group g", MISSING, "1 member", "app")),
+    ],
+    ids=["the leader was not captured", "it breaks the leader", "an administrator"],
+)
+def test_what_cannot_be_read_of_a_group(wire: Wire, parts: tuple[str, ...]) -> None:
+    assert states(found([wire])["group-unreadable"].text, *parts)
 
 
 @pytest.mark.parametrize("assigned", [GOOD, b"", b"\0\7" + ASSIGNED, GOOD + b"\1"])

@@ -310,16 +310,16 @@ def test_a_slow_response_is_none_of_it() -> None:
 
 
 def in_pieces(
-    gap_ns: int, count: int = 10, *, nagle: bool = False, trip_ns: int = MS // 10, size: int = 4
+    gap_ns: int, count: int = 10, *, nagle: bool = False, trip_ns: int = MS // 10
 ) -> Line:
     """Requests in two pieces whose packets tell why: the second one comes with the acknowledgement
     of the first, or when the client has it."""
     line = Line(trip_ns=trip_ns)
     for number in range(count):
         data = line.asking(number, "Produce", 20_000)
-        line.send(0, data[:size], MS).ack(1, gap_ns - 1000 if nagle else 1000)
-        line.send(0, data[size : size + 1460], 1000 if nagle else gap_ns - 1000)
-        line.stream(0, data[size + 1460 :], 0).send(1, answer(number, "Produce"), trip_ns + MS)
+        line.send(0, data[:4], MS).ack(1, gap_ns - 1000 if nagle else 1000)
+        line.send(0, data[4:1464], 1000 if nagle else gap_ns - 1000)
+        line.stream(0, data[1464:], 0).send(1, answer(number, "Produce"), trip_ns + MS)
     return line
 
 

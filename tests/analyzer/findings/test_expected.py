@@ -9,7 +9,6 @@ import sys
 from collections import Counter
 from dataclasses import replace
 from pathlib import Path
-from typing import NamedTuple
 
 import pytest
 
@@ -31,17 +30,11 @@ from tests.kit.samples import CAPTURES, SAMPLES, pairs_of
 DEMO = SAMPLES / "demo.pcap.zst"
 
 
-class KeyedMeasures(NamedTuple):
-    found: Findings
-    names: TopicNames
-    failed: list[tuple[Row, Exchange]]
-    """Exchanges with errors."""
-
-
-def counted(path: Path) -> KeyedMeasures:
+def counted(path: Path) -> tuple[Findings, TopicNames, list[tuple[Row, Exchange]]]:
+    """What was found, names of topics, and the exchanges with errors."""
     found = Findings()
     names = count_capture(path, found)
-    return KeyedMeasures(found, names, [pair for pair in pairs_of(path) if pair[0].errors])
+    return found, names, [pair for pair in pairs_of(path) if pair[0].errors]
 
 
 def by_name(path: Path) -> tuple[Counter[str], Counter[str]]:
@@ -199,7 +192,7 @@ def test_member_ids_asked_for_in_a_loop_are_not_expected(count: int, *, expected
     """A client that never uses the member id that it is given: `error-storm`."""
     found, names = Findings(), TopicNames()
     capture = SAMPLES / "java-codecs.pcap"
-    failed = [each for each in counted(capture).failed if each[0].api == "JoinGroup"]
+    failed = [each for each in counted(capture)[2] if each[0].api == "JoinGroup"]
     row, exchange = failed[0]
     rows = [
         replace(row, number=number, time_ns=row.time_ns + number * 200_000_000)

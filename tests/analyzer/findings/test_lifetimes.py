@@ -83,16 +83,14 @@ def test_sessions_that_had_not_expired(finding: Finding | None) -> None:
     assert finding is None
 
 
-def topic(
-    refused: int, every_ns: int = SECOND, *, deleted: bool = False, works_again: bool = False
-) -> Finding | None:
+def topic(refused: int, *, deleted: bool = False, works_again: bool = False) -> Finding | None:
     wire = Wire()
     produced(wire, 1, 0)
     if deleted:
         wire.client(request("DeleteTopics", 4, 2, "admin", topic_names=["t"]))
         wire.broker(response("DeleteTopics", 4, 2, responses=[{"name": "t", "error_code": 0}]))
     for number in range(3, 3 + refused):
-        wire.time_ns += every_ns
+        wire.time_ns += SECOND
         produced(wire, number, 3)
     if works_again:
         produced(wire, 900, 0)
@@ -120,12 +118,10 @@ def test_a_deletion_that_is_seen() -> None:
     assert short.severity == "note"
 
 
-def looked_up(wire: Wire, number: int, topic_id: int, error: int = 0) -> None:
-    part = {"partition_index": 0, "leader_id": 1, "error_code": 0}
-    found = {"name": "t", "topic_id": bytes(15) + bytes((topic_id,)), "error_code": error}
-    wire.client(request("Metadata", 12, number, topics=[{"name": "t"}]))
-    parts = [] if error else [part]
-    wire.broker(response("Metadata", 12, number, topics=[found | {"partitions": parts}]))
+def looked_up(wire: Wire, number: int, topic_id: int) -> None:
+    topic = {"name": "t", "topic_id": bytes(15) + bytes((topic_id,))}
+    topics = [topic | {"partitions": [{"leader_id": 1}]}]
+    wire.exchange("Metadata", 12, number, {"topics": topics}, topics=[{"name": "t"}])
 
 
 @pytest.mark.parametrize(

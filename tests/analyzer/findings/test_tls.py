@@ -19,7 +19,7 @@ from tests.kit.wire import Wire, beat, heartbeat, told
 HOST = "broker-0.kafka.example"
 
 
-def der(common_name: str, *names: str, owner: str = "") -> bytes:
+def der(common_name: str, *names: str) -> bytes:
     """A certificate that is good at the time of `Wire`."""
     key = ec.derive_private_key(7, ec.SECP256R1())
     subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, common_name)])
@@ -38,9 +38,9 @@ def der(common_name: str, *names: str, owner: str = "") -> bytes:
     return made.public_bytes(serialization.Encoding.DER)
 
 
-def served(certificate: bytes = b"", *, asks: bool = False, suite: bytes = b"\xc0\x30") -> bytes:
+def served(certificate: bytes = b"", *, asks: bool = False) -> bytes:
     """A ServerHello of TLS 1.2 with what follows."""
-    flight = message(2, b"\3\3" + bytes(range(32, 64)) + vector(1, b"") + suite + b"\0")
+    flight = message(2, b"\3\3" + bytes(range(32, 64)) + vector(1, b"") + b"\xc0\x30\0")
     if certificate:
         flight += message(11, vector(3, vector(3, certificate)))
     if asks:
