@@ -100,13 +100,7 @@ def test_a_filter_has_no_error(text: str) -> None:
 @pytest.mark.parametrize(
     "text",
     [
-        "top",
-        "topic ==",
-        "topic in {",
-        "topic in {a",
-        "(topic",
-        'topic == "a',
-        "api == Fe",
+        *("top", "topic ==", "topic in {", "topic in {a", "(topic", 'topic == "a', "api == Fe"),
         "open and",
     ],
 )

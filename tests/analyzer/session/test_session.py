@@ -146,10 +146,8 @@ def test_bytes_out_of_tls_come_back_as_they_were(name: str) -> None:
             if exchange.state == "opaque":
                 continue
             again = session.exchange(index)
-            for was, now in (
-                (exchange.request, again.request),
-                (exchange.response, again.response),
-            ):
+            for side in ("request", "response"):
+                was, now = getattr(exchange, side), getattr(again, side)
                 assert (was is None) == (now is None)
                 if was is not None and now is not None:
                     compared += 1
