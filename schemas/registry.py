@@ -37,13 +37,12 @@ class Registry:
         url: str,
         *,
         ca_file: str | None = None,
-        cache: RegistryCache | None = None,
         client: HttpClient | None = None,
         tell: Callable[[str], None] | None = None,
     ) -> None:
         """`ValueError` where the URL is none or holds a password, `OSError` where `ca_file` cannot
-        be read. User, password and token come from the environment. `cache`: in place of the
-        user's. `client`: in place of the network. `tell`: called with each problem."""
+        be read. User, password and token come from the environment. `client`: in place of the
+        network. `tell`: called with each problem."""
         address = address_of(url)
         self.url: Final = str(address)
         authorization = credentials()
@@ -56,7 +55,7 @@ class Registry:
         ours = base if self._native else _COMPATIBLE.sub("/apis/registry/v2", base)
         self._by_kind: Final = ours if self._native or ours != base else None
         """Base path of requests by Apicurio's ids."""
-        self._cache: Final = cache or RegistryCache(self.url)
+        self._cache: Final = RegistryCache(self.url)
         self._known: dict[str, Schema | None] = {}
         self._failures = 0
         self._missing = 0

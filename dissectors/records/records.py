@@ -13,7 +13,6 @@ from kafkascope.dissectors.limits import LIMITS
 from kafkascope.dissectors.records.batches import (
     CODEC_MASK,
     CONTROL,
-    DELETE_HORIZON,
     HEADER_SIZE,
     LOG_APPEND_TIME,
     TRANSACTIONAL,
@@ -32,7 +31,6 @@ from kafkascope.dissectors.records.reader import Header, Opened, Record, read_re
 __all__ = [
     "CODEC_MASK",
     "CONTROL",
-    "DELETE_HORIZON",
     "HEADER_SIZE",
     "LOG_APPEND_TIME",
     "TRANSACTIONAL",
