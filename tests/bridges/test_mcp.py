@@ -20,10 +20,9 @@ from kafkascope.bridges.mcp.toolbox import ABOUT, MOST, TOOLS, Toolbox, answer, 
 from kafkascope.errors import Error
 from kafkascope.library.capture import open as open_capture
 from kafkascope.library.tables import TABLES
-from tests.kit.samples import ROOT
+from tests.kit.samples import ROOT, SAMPLES
 from tests.small_tables import FEW, small_tables  # noqa: F401  (a fixture)
 
-SAMPLES = ROOT / "captures" / "samples"
 DEMO = SAMPLES / "demo.pcap.zst"
 
 

@@ -19,10 +19,9 @@ from kafkascope.analyzer.exchanges.record_columns import json_value
 from kafkascope.library.passes import Passes
 from kafkascope.library.tables import TABLES
 from tests.kit.run import lines_of, run
-from tests.kit.samples import ROOT
+from tests.kit.samples import ROOT, SAMPLES
 from tests.matrix import each_nth
 
-SAMPLES = ROOT / "captures" / "samples"
 FILES = sorted(path for path in SAMPLES.iterdir() if path.suffix != ".md")
 SMALL = SAMPLES / "kafka-python.pcap"
 SASL = SAMPLES / "sasl.pcap"

@@ -13,9 +13,8 @@ import kafkascope as ks
 from kafkascope.analyzer.statistics.model import Column
 from kafkascope.analyzer.statistics.simple import PARTS
 from kafkascope.library.tables import MAX_HTML_LINES, TABLES, Key, Table, TableName
-from tests.kit.samples import ROOT
+from tests.kit.samples import ROOT, SAMPLES
 
-SAMPLES = ROOT / "captures" / "samples"
 TEXT = (ROOT / "docs" / "library.md").read_text("utf-8")
 EXAMPLES = re.findall(r"```python\n(.*?)```", TEXT, re.DOTALL)
 

@@ -15,9 +15,9 @@ from pathlib import Path
 import pytest
 
 import kafkascope as ks
-from tests.kit.samples import ROOT
+from tests.kit.samples import ROOT, SAMPLES
 
-SAMPLE = ROOT / "captures" / "samples" / "libraries.pcap"
+SAMPLE = SAMPLES / "libraries.pcap"
 
 
 @pytest.fixture(scope="module")

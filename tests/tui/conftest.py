@@ -1,7 +1,10 @@
-"""A store with the demo capture, read once; pilots that wait for all that is to be done."""
+"""The demo capture, read once; `async def` tests, done in the program; pilots that wait for all
+that is to be done."""
 
 from __future__ import annotations
 
+import asyncio
+import inspect
 from pathlib import Path
 from typing import Any
 
@@ -11,20 +14,86 @@ from textual._wait import wait_for_idle
 from textual.app import App
 from textual.pilot import Pilot
 
-from kafkascope.analyzer.exchanges.offline import open_capture
 from kafkascope.tui.data.store import Store
-from tests.tui.pilots import drained
-
-SAMPLES = Path(__file__).parents[2] / "captures" / "samples"
+from kafkascope.tui.settings.palette import Glyphs
+from tests.kit.samples import SAMPLES
+from tests.tui import pilots
 
 
 @pytest.fixture(scope="session")
 def store() -> Store:
-    capture = open_capture([SAMPLES / "libraries.pcap"])
-    found = Store(capture.source.read, capture.context)
-    for exchange in capture.exchanges():
-        found.add(exchange)
+    return pilots.store_of(SAMPLES / "libraries.pcap")
+
+
+@pytest.fixture(scope="session")
+def demo() -> pilots.ReadScene:
+    return pilots.ReadScene(SAMPLES / "libraries.pcap")
+
+
+@pytest.fixture
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder for settings and state of the user."""
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+    return tmp_path
+
+
+@pytest.fixture
+def no_color(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("NO_COLOR", "1")
+
+
+def _shown(item: pytest.Item) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    """The boards and options of `@pytest.mark.shown`."""
+    mark = item.get_closest_marker("shown")
+    return ((), {}) if mark is None else (mark.args, dict(mark.kwargs))
+
+
+@pytest.fixture
+def scene(request: pytest.FixtureRequest) -> pilots.ReadScene:
+    """The capture of a board: the fixture `of`, or `demo`."""
+    _, options = _shown(request.node)
+    found = request.getfixturevalue(options.get("of", "demo")).fresh()
+    found.glyphs = Glyphs(options.get("plain", False))
     return found
+
+
+@pytest.fixture
+def app(request: pytest.FixtureRequest) -> App[Any]:
+    """The program on the store `of`, or `store`; or a board on `scene`."""
+    boards, options = _shown(request.node)
+    if "board" in request.fixturenames:
+        boards = (request.getfixturevalue("board"),)
+    if not boards:
+        options.pop("size", None)
+        return pilots.program(request.getfixturevalue(options.pop("of", "store")), **options)
+    scene = request.getfixturevalue("scene")
+    return pilots.Stage(boards[0].made(scene), scene)
+
+
+@pytest.fixture
+def pilot() -> None:
+    """Made when the app runs."""
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
+    """Run an `async def` test, in its `app` where it has one."""
+    if not inspect.iscoroutinefunction(pyfuncitem.obj):
+        return None
+    given = {
+        name: pyfuncitem.funcargs[name] for name in inspect.signature(pyfuncitem.obj).parameters
+    }
+    if "app" not in given:
+        asyncio.run(pyfuncitem.obj(**given))
+        return True
+    size = pyfuncitem.funcargs.get("size") or _shown(pyfuncitem)[1].get("size", (160, 50))
+
+    async def steps(app: App[Any], pilot: pilots.Hands) -> None:
+        await pyfuncitem.obj(**given | {"pilot": pilot})
+
+    pilots.show(given["app"], steps, size)
+    return True
 
 
 def unpainted(compositor: Compositor, *_: object, **__: object) -> None:
@@ -42,13 +111,13 @@ def patient_pilots(monkeypatch: pytest.MonkeyPatch) -> None:
 
     async def idle(*limits: float) -> None:
         await wait_for_idle(*limits)
-        await drained()
+        await pilots.drained()
 
     async def paused(pilot: Pilot[Any], delay: float | None = None) -> None:
         await pause(pilot, delay)
-        await drained()
+        await pilots.drained()
         pilot.app.screen._on_timer_update()
-        await drained()
+        await pilots.drained()
 
     monkeypatch.setattr(Compositor, "render_update", unpainted)
     monkeypatch.setattr("textual.app.wait_for_idle", idle)

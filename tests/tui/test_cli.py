@@ -12,10 +12,11 @@ import pytest
 
 from kafkascope.analyzer.commands.help import Option
 from kafkascope.tui.cli import COMMANDS, to_look_at
-from kafkascope.tui.open import open_
+from kafkascope.tui.open import open_, tab_words
+from tests.kit.run import run as run_here
+from tests.kit.samples import ROOT, SAMPLES
 
-ROOT = Path(__file__).parents[2]
-DEMO = ROOT / "captures" / "samples" / "libraries.pcap"
+DEMO = SAMPLES / "libraries.pcap"
 RUN = [sys.executable, "-c", "from kafkascope.tui.cli import main; main(prog_name='kafkascope')"]
 
 
@@ -150,6 +151,44 @@ def test_options_of_the_terminal_ui_open_it(monkeypatch: pytest.MonkeyPatch) -> 
     for name in (name for each in shared for name in each.opts):
         assert to_look_at(["my.pcap", name, "x"]), name
     assert not to_look_at(["my.pcap", "-o", "x"])
+
+
+def test_a_key_log_that_is_not_there_is_told_before_the_screen_is_taken() -> None:
+    done = run_here("open", DEMO, "--keylog", "no-such.keys", codes=(3,))
+    assert done.output == "kafkascope: no-such.keys: no such file or folder\n"
+
+
+def test_every_tab_gets_the_options_that_all_were_given(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("x.avsc").write_text('"string"')
+    words = ["-Y", "api == Fetch", "-d", "tcp.port==9093,kafka", "--keylog", "a.keys"]
+    words += ["--keylog", "env", "-t", "u", "--legs", "both", "--plain"]
+    Path("a").mkdir()
+    Path("b").mkdir()
+    words += ["--schemas", "a", "--schemas", "b", "--schema", "t:key=x.avsc", "--no-schemas"]
+    words += ["--registry", "http://localhost:8081", "--registry-ca", "ca.pem"]
+    given = open_.make_context("open", [*words, "x.pcap"]).params
+    again = open_.make_context("open", tab_words(given)[1:]).params
+    assert {**again, "tab": False} == given
+
+
+@pytest.mark.parametrize(
+    ("words", "wrong"),
+    [
+        (("x.pcap",), "INPUT"),
+        (("-i", "lo", "-f", "port 9092"), "-i, -f"),
+        (("--keylog", "x.keys"), "--keylog"),
+    ],
+)
+def test_options_of_captures_are_refused_with_attach(words: tuple[str, ...], wrong: str) -> None:
+    assert f"leave out {wrong}" in run_here("open", *words, "--attach", "", codes=(2,)).output
+
+
+def test_lines_are_refused_where_the_screen_is_opened() -> None:
+    words = ("proxy", "--upstream", "b:9092", "--open", "--json")
+    assert "--json" in run_here(*words, codes=(2,)).output
 
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])

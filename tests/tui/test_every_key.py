@@ -3,21 +3,17 @@
 from __future__ import annotations
 
 import ast
-import asyncio
 import re
 from pathlib import Path
 
 import pytest
 from textual import events
 
-from kafkascope.tui.app import ScopeApp
 from kafkascope.tui.boards import board_of
 from kafkascope.tui.controllers.table import KEYS
-from kafkascope.tui.data.store import Store
 from kafkascope.tui.keys import BOARD_KEYS
 from kafkascope.tui.screens import SCREENS
 from kafkascope.tui.views.dialogs import Picker
-from tests.tui.pilots import StillFeed, idle, run
 
 HERE = Path(__file__).parent
 PAGE = HERE.parents[1] / "docs" / "keys.md"
@@ -29,7 +25,7 @@ def pressed() -> set[str]:
     for path in HERE.rglob("test_*.py"):
         for node in ast.walk(ast.parse(path.read_text("utf-8"))):
             match node:
-                case ast.Call(func=ast.Attribute(attr="press"), args=args):
+                case ast.Call(func=ast.Attribute(attr="press" | "do"), args=args):
                     found |= {
                         each.value
                         for each in args
@@ -47,83 +43,56 @@ def test_every_key_is_pressed_in_a_test() -> None:
     assert [id_ for id_ in sorted(keys) if not known & set(keys[id_].split(","))] == []
 
 
-def test_panes_back_and_their_sizes(store: Store) -> None:
-    async def steps(app, pilot):
-        await pilot.press("shift+tab")
-        assert app.hex.has_focus
-        wide, high = app.hex.size.width, app.list.size.height
-        await pilot.press("less_than_sign", "minus")
-        await pilot.pause()
-        assert app.hex.size.width > wide
-        assert app.list.size.height < high
-
-    run(store, steps)
+async def test_panes_back_and_their_sizes(app, pilot) -> None:
+    await pilot.press("shift+tab")
+    assert app.hex.has_focus
+    wide, high = app.hex.size.width, app.list.size.height
+    await pilot.do("less_than_sign", "minus")
+    assert app.hex.size.width > wide
+    assert app.list.size.height < high
 
 
-def test_other_bytes(store: Store) -> None:
-    async def steps(app, pilot):
-        await pilot.press("slash", *"api == Produce and codec == zstd", "enter", "r", "enter")
-        await idle(app, pilot)
-        await pilot.press("Z")
-        await idle(app, pilot)
-        assert {space.name for space in app.detail.tree_.spaces} == {"Wire", "Decompressed"}
-        first = app.hex.space.name
-        await pilot.press("b")
-        assert {first, app.hex.space.name} == {"Wire", "Decompressed"}
-
-    run(store, steps)
+async def test_other_bytes(app, pilot) -> None:
+    await pilot.do("slash", *"api == Produce and codec == zstd", "enter", "r", "enter")
+    await pilot.do("Z")
+    assert {space.name for space in app.detail.tree_.spaces} == {"Wire", "Decompressed"}
+    first = app.hex.space.name
+    await pilot.press("b")
+    assert {first, app.hex.space.name} == {"Wire", "Decompressed"}
 
 
-def test_marks_backwards_and_the_end(store: Store) -> None:
-    async def steps(app, pilot):
-        await pilot.press("m", "G", "quotation_mark")
-        assert app.list.cursor == 0
-        await pilot.press("F")
-        assert (app.order.following, app.list.cursor) == (True, len(store) - 1)
-        await pilot.press("F")
-        assert not app.order.following
-
-    run(store, steps)
+async def test_marks_backwards_and_the_end(app, pilot, store) -> None:
+    await pilot.press("m", "G", "quotation_mark")
+    assert app.list.cursor == 0
+    await pilot.press("F")
+    assert (app.order.following, app.list.cursor) == (True, len(store) - 1)
+    await pilot.press("F")
+    assert not app.order.following
 
 
-def test_menus_of_exports_and_fixtures(store: Store) -> None:
-    async def steps(app, pilot):
-        await pilot.press("x")
-        await pilot.pause()
-        assert isinstance(app.screen, Picker)
-        await pilot.press("escape", "X")
-        await pilot.pause()
-        prompt = app.query_one("#prompt")
-        assert prompt.has_focus
-        assert prompt.value == "libraries-fixtures"
-        await pilot.press("escape", "8")
-        await pilot.pause()
-        assert app.host.number == 8
-        await pilot.press("9")
-        await pilot.pause()
-        assert app.host.number == 9
-
-    run(store, steps)
+async def test_menus_of_exports_and_fixtures(app, pilot) -> None:
+    await pilot.do("x")
+    assert isinstance(app.screen, Picker)
+    await pilot.do("escape", "X")
+    prompt = app.query_one("#prompt")
+    assert prompt.has_focus
+    assert prompt.value == "libraries-fixtures"
+    await pilot.do("escape", "8")
+    assert app.host.number == 8
+    await pilot.do("9")
+    assert app.host.number == 9
 
 
 @pytest.mark.parametrize("size", [(160, 50), (20, 5)], ids=str)
-def test_leaving_from_anywhere(store: Store, size: tuple[int, int]) -> None:
-    async def main() -> int | None:
-        app = ScopeApp(StillFeed(store), "libraries.pcap")
-        async with app.run_test(size=size) as pilot:
-            await pilot.press("7", "Q")
-        return app.return_code
-
-    assert asyncio.run(main()) == 0
+async def test_leaving_from_anywhere(app, pilot, size) -> None:
+    await pilot.press("7", "Q")
+    assert app.return_code == 0
 
 
-def test_what_is_typed_at_once_is_not_lost(store: Store) -> None:
-    async def steps(app, pilot):
-        names = {"/": "slash", " ": "space", "=": "equals_sign"}
-        for letter in "/api == Fetch":
-            app.post_message(events.Key(names.get(letter, letter), letter))
-        await pilot.pause(0.1)
-        await idle(app, pilot)
-        assert app.filter.box.value == "api == Fetch"
-
-    run(store, steps)
+async def test_what_is_typed_at_once_is_not_lost(app, pilot) -> None:
+    names = {"/": "slash", " ": "space", "=": "equals_sign"}
+    for letter in "/api == Fetch":
+        app.post_message(events.Key(names.get(letter, letter), letter))
+    await pilot.pause(0.1)
+    await pilot.settle()
+    assert app.filter.box.value == "api == Fetch"

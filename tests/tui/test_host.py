@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import asyncio
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -20,167 +19,113 @@ from kafkascope.tui.data.store import Store
 from kafkascope.tui.screens.activity import Activity
 from kafkascope.tui.settings.config import Config, remember
 from kafkascope.tui.views.dialogs import HelpScreen, Picker
+from tests.kit.samples import SAMPLES
 from tests.matrix import each_nth
-from tests.tui.boards import ReadScene, text_of
-from tests.tui.pilots import StillFeed, counted, found
+from tests.tui.pilots import ReadScene, found, run, text_of
 
-DEMO = Path(__file__).parents[2] / "captures" / "samples" / "libraries.pcap"
-
-Steps = Callable[[ScopeApp, Any], Awaitable[None]]
+DEMO = SAMPLES / "libraries.pcap"
 
 
-def run(store: Store, steps: Steps, size: tuple[int, int] = (160, 50), **options: Any) -> ScopeApp:
-    app = ScopeApp(StillFeed(store), "libraries.pcap", **options)
-
-    async def main() -> None:
-        async with app.run_test(size=size) as pilot:
-            await pilot.pause(0.1)
-            await steps(app, pilot)
-
-    asyncio.run(main())
-    return app
-
-
-def test_digits_choose_screens_and_q_goes_back(store: Store) -> None:
-    async def steps(app, pilot):
-        await pilot.press("3")
-        await counted(app, pilot)
-        screen = text_of(app)
-        assert "[3 Clients]" in screen
-        assert "librdkafka-reader" in screen
-        assert "Esc back" in screen
-        await pilot.press("6", "4")
-        await counted(app, pilot)
-        assert "java-4.4.0.snappy" in text_of(app)
-        await pilot.press("q")  # once: tabs that were switched through are no views to go back to
-        await pilot.pause()
-        assert app.host.number == 1
-        assert app.list.has_focus
-        assert "CreateTopics v7" in text_of(app)
-        await pilot.press("4")
-        assert app.host.number == 4
-        assert not app.list.has_focus
-        await pilot.press("1")
-        assert app.host.number == 1
-        assert app.list.has_focus
-        await pilot.press("q")  # at the root
-        assert not app.is_running
-
-    run(store, steps)
+async def test_digits_choose_screens_and_q_goes_back(app, pilot) -> None:
+    await pilot.do("3")
+    screen = text_of(app)
+    assert "[3 Clients]" in screen
+    assert "librdkafka-reader" in screen
+    assert "Esc back" in screen
+    await pilot.do("6", "4")
+    assert "java-4.4.0.snappy" in text_of(app)
+    await pilot.press("q")  # once: tabs that were switched through are no views to go back to
+    await pilot.pause()
+    assert app.host.number == 1
+    assert app.list.has_focus
+    assert "CreateTopics v7" in text_of(app)
+    await pilot.press("4")
+    assert app.host.number == 4
+    assert not app.list.has_focus
+    await pilot.press("1")
+    assert app.host.number == 1
+    assert app.list.has_focus
+    await pilot.press("q")  # at the root
+    assert not app.is_running
 
 
-def test_zero_shows_the_map(store: Store) -> None:
-    async def steps(app, pilot):
-        await pilot.press("0")
-        await counted(app, pilot)
-        screen = text_of(app)
-        assert "[0 Map]" in screen
-        assert "librdkafka.group" in screen
-        await pilot.press("q")
-        await pilot.pause()
-        assert app.list.has_focus
-
-    run(store, steps)
+async def test_zero_shows_the_map(app, pilot) -> None:
+    await pilot.do("0")
+    screen = text_of(app)
+    assert "[0 Map]" in screen
+    assert "librdkafka.group" in screen
+    await pilot.do("q")
+    assert app.list.has_focus
 
 
-def test_enter_sets_the_filter_and_the_filter_stays_between_screens(store: Store) -> None:
-    async def steps(app, pilot):
-        await pilot.press("5")
-        await counted(app, pilot)
-        await pilot.press("enter")
-        await pilot.pause()
-        assert app.host.board.below  # in the timeline
-        await pilot.press("enter")
-        await pilot.pause()
-        assert app.host.number == 1
-        assert app.workspace.view.text.startswith('group == "librdkafka.group.group" and time')
-        shown = len(app.workspace.view)
-        assert 0 < shown < len(store)
-        await pilot.press("2", "L")
-        await counted(app, pilot)
-        limited = len(app.host.board.sheet.lines)
-        await pilot.press("L")
-        await counted(app, pilot)
-        assert 0 < limited < len(app.host.board.sheet.lines)
-        assert len(app.workspace.view) == shown
-
-    run(store, steps)
+async def test_enter_sets_the_filter_and_the_filter_stays_between_screens(
+    app, pilot, store
+) -> None:
+    await pilot.do("5")
+    await pilot.do("enter")
+    assert app.host.board.below  # in the timeline
+    await pilot.do("enter")
+    assert app.host.number == 1
+    assert app.workspace.view.text.startswith('group == "librdkafka.group.group" and time')
+    shown = len(app.workspace.view)
+    assert 0 < shown < len(store)
+    await pilot.do("2", "L")
+    limited = len(app.host.board.sheet.lines)
+    await pilot.do("L")
+    assert 0 < limited < len(app.host.board.sheet.lines)
+    assert len(app.workspace.view) == shown
 
 
-def test_a_new_filter_changes_what_follows_it(store: Store) -> None:
-    async def steps(app, pilot):
-        await pilot.press("6", "L")
-        await counted(app, pilot)
-        await pilot.press("slash", *"api == Fetch", "enter")
-        await counted(app, pilot)
-        assert [line["api"] for line in app.host.board.sheet.lines] == ["Fetch"]
-        assert app.host.board.table.has_focus
-
-    run(store, steps)
+async def test_a_new_filter_changes_what_follows_it(app, pilot) -> None:
+    await pilot.do("6", "L")
+    await pilot.do("slash", *"api == Fetch", "enter")
+    assert [line["api"] for line in app.host.board.sheet.lines] == ["Fetch"]
+    assert app.host.board.table.has_focus
 
 
-def test_a_line_of_a_ladder_opens_its_exchange(store: Store) -> None:
-    async def steps(app, pilot):
-        await pilot.press("2")
-        await counted(app, pilot)
-        await pilot.press("tab", "down", "enter")
-        await pilot.pause()
-        assert app.host.number == 1
-        assert store.session.columns["connection"][app.list.index] == 0
-
-    run(store, steps)
+async def test_a_line_of_a_ladder_opens_its_exchange(app, pilot, store) -> None:
+    await pilot.do("2")
+    await pilot.do("tab", "down", "enter")
+    assert app.host.number == 1
+    assert store.session.columns["connection"][app.list.index] == 0
 
 
 @pytest.mark.parametrize("size", each_nth([(80, 24), (160, 50), (3, 2), (20, 5)], 2))
-def test_all_screens_in_all_sizes(store: Store, size: tuple[int, int]) -> None:
-    async def steps(app, pilot):
-        for key in "2345678":
-            await pilot.press(key)
-        await counted(app, pilot)
-        await pilot.press("tab", "backslash", "plus", "equals_sign", "tab", "t")
-        await pilot.resize_terminal(120, 40)
-        assert app.host.board.spec.number == 8
-
-    run(store, steps, size)
+async def test_all_screens_in_all_sizes(app, pilot, size) -> None:
+    for key in "2345678":
+        await pilot.do(key)
+    await pilot.press("tab", "backslash", "plus", "equals_sign", "tab", "t")
+    await pilot.resize_terminal(120, 40)
+    assert app.host.board.spec.number == 8
 
 
-def test_help_of_a_screen_can_be_searched(store: Store) -> None:
-    async def steps(app, pilot):
-        await pilot.press("2", "question_mark")
-        await pilot.pause()
-        assert isinstance(app.screen, HelpScreen)
-        assert "Group by client, or by connection" in text_of(app)
-        await pilot.press(*"the filter box")
-        await pilot.pause()
-        screen = text_of(app)
-        assert "Put the filter of the line into the filter box" in screen
-        assert "Group by client, or by connection" not in screen
-        await pilot.press("escape", "f1")
-        assert "unanswered requests" in text_of(app)
-        await pilot.press("q", "1", "f1")
-        await pilot.pause()
-        assert "The list of exchanges" in text_of(app)
-        await pilot.press("q", "slash", "f1")
-        await pilot.pause()
-        assert "The filter" in text_of(app)
-
-    run(store, steps)
+async def test_help_of_a_screen_can_be_searched(app, pilot) -> None:
+    await pilot.do("2", "question_mark")
+    assert isinstance(app.screen, HelpScreen)
+    assert "Group by client, or by connection" in text_of(app)
+    await pilot.do(*"the filter box")
+    screen = text_of(app)
+    assert "Put the filter of the line into the filter box" in screen
+    assert "Group by client, or by connection" not in screen
+    await pilot.press("escape", "f1")
+    assert "unanswered requests" in text_of(app)
+    await pilot.do("q", "1", "f1")
+    assert "The list of exchanges" in text_of(app)
+    await pilot.do("q", "slash", "f1")
+    assert "The filter" in text_of(app)
 
 
 @pytest.mark.parametrize("size", each_nth([(80, 24), (120, 30), (50, 20), (30, 10)], 4), ids=str)
-def test_help_breaks_lines_where_its_box_ends(store: Store, size: tuple[int, int]) -> None:
-    async def steps(app, pilot):
-        for number in "123456789":
-            await pilot.press(number, "question_mark")
-            await pilot.pause(0.05)
-            shown = app.screen.query_one("#help-keys")
-            text = shown.content.plain.splitlines()
-            assert len(text) > 5
-            assert max(map(len, text)) <= shown.region.width
-            assert shown.region.height == len(text)  # none went on in a line of its own
-            await pilot.press("escape")
-
-    run(store, steps, size)
+async def test_help_breaks_lines_where_its_box_ends(app, pilot, size) -> None:
+    for number in "123456789":
+        await pilot.press(number, "question_mark")
+        await pilot.pause(0.05)
+        shown = app.screen.query_one("#help-keys")
+        text = shown.content.plain.splitlines()
+        assert len(text) > 5
+        assert max(map(len, text)) <= shown.region.width
+        assert shown.region.height == len(text)  # none went on in a line of its own
+        await pilot.press("escape")
 
 
 async def until(pilot: Any, there: Callable[[], bool]) -> None:
@@ -191,39 +136,30 @@ async def until(pilot: Any, there: Callable[[], bool]) -> None:
         await pilot.pause(0.02)
 
 
-def test_the_palette_knows_actions_and_numbers(store: Store) -> None:
-    async def steps(app, pilot):
-        await pilot.press("colon", *"clients: libraries")
-        await found(app, pilot, "libraries")
-        await pilot.press("enter")
-        await until(pilot, lambda: app.host.number == 3)
-        assert app.host.number == 3
-        await pilot.press("ctrl+p", *"100")
-        await found(app, pilot, "100")
-        await pilot.press("enter")
-        await until(pilot, lambda: app.host.number == 1)
-        assert app.host.number == 1
-        await until(pilot, lambda: store.session.columns["number"][app.list.index] == 100)
-        assert store.session.columns["number"][app.list.index] == 100
-
-    run(store, steps)
+async def test_the_palette_knows_actions_and_numbers(app, pilot, store) -> None:
+    await pilot.press("colon", *"clients: libraries")
+    await found(app, pilot, "libraries")
+    await pilot.press("enter")
+    await until(pilot, lambda: app.host.number == 3)
+    assert app.host.number == 3
+    await pilot.press("ctrl+p", *"100")
+    await found(app, pilot, "100")
+    await pilot.press("enter")
+    await until(pilot, lambda: app.host.number == 1)
+    assert app.host.number == 1
+    await until(pilot, lambda: store.session.columns["number"][app.list.index] == 100)
+    assert store.session.columns["number"][app.list.index] == 100
 
 
-def test_another_file_and_the_same_again(
-    store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+def test_another_file_and_the_same_again(store: Store, home: Path) -> None:
     remember([str(DEMO)])
 
     async def open_(app, pilot):
-        await pilot.press("ctrl+o")
-        await pilot.pause()
+        await pilot.do("ctrl+o")
         assert isinstance(app.screen, Picker)
-        await pilot.press(*"/none/such", "enter")
-        await pilot.pause()
+        await pilot.do(*"/none/such", "enter")
         assert app.inputs.wanted is None
-        await pilot.press("ctrl+o", "enter")
-        await pilot.pause()
+        await pilot.do("ctrl+o", "enter")
         assert app.inputs.wanted is None
         await pilot.press("ctrl+o", *"libraries", "down", "enter")
 
@@ -241,53 +177,46 @@ def test_another_file_and_the_same_again(
     assert (app.inputs.wanted, app.inputs.ports) == ("", frozenset({9094}))
 
 
-def test_what_would_be_lost_is_not_read_again(
-    store: Store, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    said: list[str] = []
-    monkeypatch.setattr(ScopeApp, "notify", lambda self, text, **rest: said.append(text))
+@pytest.fixture
+def said(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """What the program told."""
+    found: list[str] = []
+    monkeypatch.setattr(ScopeApp, "notify", lambda self, text, **rest: found.append(text))
+    return found
 
-    async def piped(app, pilot):
-        app.inputs.once = "what comes through a pipe cannot be read again"
-        await pilot.press("ctrl+r", "d")
 
-    app = run(store, piped)
-    assert app.inputs.wanted is None
+async def test_what_would_be_lost_is_not_read_again(said, app, pilot) -> None:
+    app.inputs.once = "what comes through a pipe cannot be read again"
+    await pilot.press("ctrl+r", "d")
     assert said == [app.inputs.once] * 2
-
-    async def proxied(app, pilot):
-        app.host.proxy = SimpleNamespace(version=0)
-        await pilot.press("ctrl+r", "ctrl+o")
-        app.inputs.reopen(str(DEMO))
-        app.host.proxy = None
-
-    assert run(store, proxied).inputs.wanted is None
+    app.inputs.once = ""
+    app.host.proxy = SimpleNamespace(version=0)
+    await pilot.press("ctrl+r", "ctrl+o")
+    app.inputs.reopen(str(DEMO))
+    app.host.proxy = None
     assert said[2:] == ["A proxy has no other input. Press Q to quit."] * 3
+    assert app.inputs.wanted is None
 
 
-def test_keys_and_theme_of_the_settings(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
-    said: list[str] = []
-    monkeypatch.setattr(ScopeApp, "notify", lambda self, text, **rest: said.append(text))
-    config = Config(theme="kafkascope-light", keys={"list.mark": "ctrl+k", "board.reverse": "s"})
-    config.said.append("no action has the id x")
+CONFIG = Config(theme="kafkascope-light", keys={"list.mark": "ctrl+k", "board.reverse": "s"})
+CONFIG.said.append("no action has the id x")
 
-    async def steps(app, pilot):
-        assert app.theme == "kafkascope-light"
-        await pilot.press("m")
-        assert not app.workspace.notes.marked
-        await pilot.press("ctrl+k")
-        assert app.workspace.notes.marked
-        await pilot.press("2")
-        await counted(app, pilot)
-        app.host.board.upper.sort_by("requests")
-        await pilot.press("s")
-        assert not app.host.board.sheet.down
-        assert said[0] == "no action has the id x"
-        assert said[1:] == ["Marks and comments are not saved: the input is not a file."]
-        app.theme = "kafkascope"
-        await pilot.pause()
 
-    run(store, steps, config=config)
+@pytest.mark.shown(config=CONFIG)
+async def test_keys_and_theme_of_the_settings(said, app, pilot) -> None:
+    assert app.theme == "kafkascope-light"
+    await pilot.press("m")
+    assert not app.workspace.notes.marked
+    await pilot.press("ctrl+k")
+    assert app.workspace.notes.marked
+    await pilot.do("2")
+    app.host.board.upper.sort_by("requests")
+    await pilot.press("s")
+    assert not app.host.board.sheet.down
+    assert said[0] == CONFIG.said[0]
+    assert said[1:] == ["Marks and comments are not saved: the input is not a file."]
+    app.theme = "kafkascope"
+    await pilot.pause()
 
 
 # --- numbers ------------------------------------------------------------------------------------

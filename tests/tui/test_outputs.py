@@ -12,8 +12,9 @@ from click.testing import CliRunner
 
 from kafkascope.tui.cli import main
 from tests.hostile import hostile
+from tests.kit.samples import SAMPLES
 
-SAMPLE = Path(__file__).parents[2] / "captures" / "samples" / "libraries.pcap"
+SAMPLE = SAMPLES / "libraries.pcap"
 
 COMMANDS = {
     "ls": ["ls", SAMPLE],

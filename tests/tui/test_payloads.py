@@ -10,7 +10,6 @@ from typing import Any
 import orjson
 import pytest
 
-from kafkascope.analyzer.exchanges.offline import open_capture
 from kafkascope.dissectors.records.records import Record
 from kafkascope.dissectors.records.tree import record_nodes
 from kafkascope.dissectors.records.writer import encode_batch
@@ -24,7 +23,7 @@ from kafkascope.tui.document.payloads import PayloadLines, headers_of
 from kafkascope.tui.document.tree import Item, Space, Tree
 from kafkascope.tui.screens.topics import RecordKeys
 from tests.kit.schemas import capture, folder
-from tests.tui.pilots import idle, run, text_of
+from tests.tui.pilots import run, store_of, text_of
 
 CITY = orjson.dumps(
     {"type": "record", "name": "geo.City", "fields": [{"name": "name", "type": "string"}]}
@@ -34,11 +33,7 @@ GUID = "00112233-4455-6677-8899-aabbccddeeff"
 
 @pytest.fixture(scope="module")
 def store() -> Store:
-    read = open_capture([capture("avro-registry")])
-    found = Store(read.source.read, read.context)
-    for exchange in read.exchanges():
-        found.add(exchange)
-    return found
+    return store_of(capture("avro-registry"))
 
 
 def payloads(name: str = "avro-registry") -> Payloads:
@@ -94,13 +89,12 @@ def test_a_schema_that_somebody_has_to_be_asked_for_is_looked_up_in_the_thread(
         row = app.workspace.session.index_of(5)
         assert row is not None
         app.list.move_to(row)
-        await idle(app, pilot)
+        await pilot.settle()
         app.inspector.show_tab("Request")
-        await idle(app, pilot)
+        await pilot.settle()
         app.detail.focus()
         assert not asked
-        await pilot.press("Z")
-        await idle(app, pilot)
+        await pilot.do("Z")
         lines = app.detail.tree_.lines
         item = next(line for line in lines if line.label == "region")
         app.detail.select(item)
@@ -127,15 +121,7 @@ def test_a_record_waits_closed_while_its_schema_is_not_there(store: Store) -> No
 def test_what_was_compressed_in_a_value_has_bytes_of_its_own() -> None:
     plain = b"\x08Bern"
     value = bytes((3, 5)) + bytes.fromhex(GUID.replace("-", "")) + zlib.compress(plain)
-    data = encode_batch([Record(0, 1, None, value, ())])
-    known = KnownSchemas([Schema("avro", CITY, (SchemaKey("guid", GUID),))])
-    (batch,) = record_nodes(data, 0, len(data))
-    record = batch.children[-1].children[0]
-    spaces = [Space("Wire", data)]
-    lines = PayloadLines(Payloads(known), "cities", spaces)
-    node = next(child for child in record.children if child.name == "value")
-    item = Item("value", "", node.start, node.end)
-    lines.describe(item, node, headers_of(record))
+    item, spaces = described(value, Schema("avro", CITY, (SchemaKey("guid", GUID),)))
     (name,) = item.children
     assert (name.label, name.value) == ("name", '"Bern"')
     assert spaces[name.space].data[name.start : name.end] == plain
@@ -161,41 +147,39 @@ def test_the_keys_of_a_topic_say_by_which_schemas_they_are_written(store: Store)
     assert any("keys by    schema 1 " in "".join(t for t, _ in line) for line in other.lines())
 
 
-def described(value: bytes, schema: Schema) -> Item:
-    data = encode_batch([Record(0, 1, None, value, ())])
+def described(
+    value: bytes, schema: Schema, *headers: tuple[str, bytes | None]
+) -> tuple[Item, list[Space]]:
+    """The tree of a value, and the bytes that it is about."""
+    data = encode_batch([Record(0, 1, None, value, headers)])
     (batch,) = record_nodes(data, 0, len(data))
     record = batch.children[-1].children[0]
     node = next(child for child in record.children if child.name == "value")
-    item = Item("value", "", node.start, node.end)
-    lines = PayloadLines(Payloads(KnownSchemas([schema])), "t", [Space("Wire", data)])
-    lines.describe(item, node, [])
-    return item
+    item, spaces = Item("value", "", node.start, node.end), [Space("Wire", data)]
+    lines = PayloadLines(Payloads(KnownSchemas([schema])), "t", spaces)
+    lines.describe(item, node, headers_of(record))
+    return item, spaces
 
 
 def test_a_long_array_is_folded_and_a_longer_one_left_to_the_records() -> None:
     schema = Schema("json", '{"type": "array"}', (SchemaKey("id", 7),))
     frame = struct.pack(">bi", 0, 7)
-    item = described(frame + orjson.dumps(list(range(350))), schema)
+    item, _ = described(frame + orjson.dumps(list(range(350))), schema)
     sizes = []
     while item.children:
         sizes.append(len(item.children))
         item = item.children[-1]
     assert sizes == [101, 101, 101, 50]
     assert item.value == "349"
-    (note,) = described(frame + orjson.dumps([0] * 100_000), schema).children
+    (note,) = described(frame + orjson.dumps([0] * 100_000), schema)[0].children
     assert note.kind == "note"
     assert "more than 128 KB" in note.value
 
 
 def test_a_schema_in_a_header_is_found() -> None:
     header = ("__value_schema_id", b"\0" + struct.pack(">i", 9))
-    data = encode_batch([Record(0, 1, None, b"\x08Bern", (header,))])
-    known = KnownSchemas([Schema("avro", CITY, (SchemaKey("id", 9),))])
-    (batch,) = record_nodes(data, 0, len(data))
-    record = batch.children[-1].children[0]
-    lines = PayloadLines(Payloads(known), "cities", [Space("Wire", data)])
-    node = next(child for child in record.children if child.name == "value")
-    item = Item("value", "", node.start, node.end)
-    lines.describe(item, node, headers_of(record))
-    assert [(each.label, each.value) for each in item.children] == [("name", '"Bern"')]
-    assert data[item.children[0].start : item.children[0].end] == b"\x08Bern"
+    schema = Schema("avro", CITY, (SchemaKey("id", 9),))
+    item, (space,) = described(b"\x08Bern", schema, header)
+    (name,) = item.children
+    assert (name.label, name.value) == ("name", '"Bern"')
+    assert space.data[name.start : name.end] == b"\x08Bern"

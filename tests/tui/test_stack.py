@@ -8,11 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kafkascope.tui.data.store import Store
 from kafkascope.tui.screens import EXCHANGES, LIVE, TABS, ZOOKEEPER
 from kafkascope.tui.stack import Order, ViewStack
 from tests.matrix import mostly_slow
-from tests.tui.pilots import counted, found, idle, run
+from tests.tui.pilots import found
 
 # --- the stack alone ----------------------------------------------------------------------------
 
@@ -71,17 +70,12 @@ def view_of(app: Any) -> Any:
     )
 
 
-async def all_done(app: Any, pilot: Any) -> None:
-    await counted(app, pilot)
-    await idle(app, pilot)
-
-
 @pytest.mark.parametrize(
     ("key", "size"),
     mostly_slow([("escape", (160, 50)), ("q", (80, 24))], ("q", (80, 24)).__eq__),
     ids=str,
 )
-def test_back_restores_every_view_on_the_way(store: Store, key: str, size: tuple[int, int]) -> None:
+async def test_back_restores_every_view_on_the_way(app, pilot, key, size) -> None:
     ways = (
         ("G", "o", *"latency", "enter", *("down",) * 40),
         ("enter",),  # its detail
@@ -103,172 +97,128 @@ def test_back_restores_every_view_on_the_way(store: Store, key: str, size: tuple
         ("enter",),  # its connections
         ("enter",),  # their exchanges
     )
-
-    async def steps(app, pilot):
-        await all_done(app, pilot)
-        app.list.move_to(7)
-        await all_done(app, pilot)
-        root = view_of(app)
-        views = [(len(app.navigation.stack), root)]
-        for way in ways:
-            await pilot.press(*way)
-            await all_done(app, pilot)
-            depth = len(app.navigation.stack)
-            if depth == views[-1][0]:
-                views[-1] = (depth, view_of(app))
-            else:
-                assert depth == views[-1][0] + 1, way
-                views.append((depth, view_of(app)))
-        assert len(views) >= 9
-        for depth, view in reversed(views[:-1]):
-            await pilot.press(key)
-            await all_done(app, pilot)
-            if len(app.navigation.stack) > depth:  # tab had gone to the ladder
-                await pilot.press(key)
-                await all_done(app, pilot)
-            assert len(app.navigation.stack) == depth
-            assert view_of(app) == view
-        assert app.is_running
-        assert len(app.navigation.stack) == 0
-
-    run(store, steps, size)
+    app.list.move_to(7)
+    await pilot.settle()
+    views = [(len(app.navigation.stack), view_of(app))]
+    for way in ways:
+        await pilot.do(*way)
+        depth = len(app.navigation.stack)
+        if depth == views[-1][0]:
+            views[-1] = (depth, view_of(app))
+        else:
+            assert depth == views[-1][0] + 1, way
+            views.append((depth, view_of(app)))
+    assert len(views) >= 9
+    for depth, view in reversed(views[:-1]):
+        await pilot.do(key)
+        if len(app.navigation.stack) > depth:  # tab had gone to the ladder
+            await pilot.do(key)
+        assert len(app.navigation.stack) == depth
+        assert view_of(app) == view
+    assert app.is_running
+    assert len(app.navigation.stack) == 0
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("key", ["escape", "q"])
-def test_enter_and_back_on_every_screen(store: Store, key: str) -> None:
-    async def steps(app, pilot):
-        for number in TABS:
-            await pilot.press(str(number))
-            await all_done(app, pilot)
-            before = view_of(app)
-            await pilot.press("enter")
-            await all_done(app, pilot)
-            assert (view_of(app) != before) == (number not in (LIVE, ZOOKEEPER)), number
-            if view_of(app) != before:
-                await pilot.press(key)
-                await all_done(app, pilot)
-            assert view_of(app) == before, number
-            if number != EXCHANGES:
-                await pilot.press(key)
-                await all_done(app, pilot)
-            assert app.host.number == EXCHANGES
-            assert app.is_running
-
-    run(store, steps)
-
-
-def test_q_quits_at_the_root_only(store: Store) -> None:
-    async def steps(app, pilot):
-        codes: list[Any] = []
-        app.exit = lambda *rest, **options: codes.append(options)
-        await pilot.press("enter", "q")
-        await all_done(app, pilot)
-        await pilot.press("tab", "q")
-        assert (codes, app.list.has_focus) == ([], True)
-        await pilot.press("7", "q")
-        assert codes == []
-        await pilot.press("escape")
-        assert codes == []
-        await pilot.press("q")
-        assert codes == [{"return_code": 0}]
-
-    run(store, steps)
-
-
-def test_esc_leaves_the_filter_box_as_it_was_and_takes_back_what_was_entered(store: Store) -> None:
-    async def steps(app, pilot):
-        app.list.move_to(9)
+async def test_enter_and_back_on_every_screen(app, pilot, key) -> None:
+    for number in TABS:
+        await pilot.do(str(number))
         before = view_of(app)
-        await pilot.press("slash", *"api == Fetch")
-        await pilot.pause(0.3)
-        assert len(app.workspace.view) < len(store)
-        await pilot.press("escape")
-        await all_done(app, pilot)
-        assert view_of(app) == before
-        await pilot.press("slash", *"api == Fetch", "enter")
-        await all_done(app, pilot)
-        assert app.workspace.view.text == "api == Fetch"
-        await pilot.press("escape")
-        await all_done(app, pilot)
-        assert view_of(app) == before
-
-    run(store, steps)
-
-
-def test_esc_at_the_root_removes_the_filter_that_the_program_was_started_with(store: Store) -> None:
-    async def steps(app, pilot):
-        assert 0 < len(app.workspace.view) < len(store)
-        await pilot.press("escape")
-        await all_done(app, pilot)
-        assert (app.filter.box.value, len(app.workspace.view)) == ("", len(store))
+        await pilot.do("enter")
+        assert (view_of(app) != before) == (number not in (LIVE, ZOOKEEPER)), number
+        if view_of(app) != before:
+            await pilot.do(key)
+        assert view_of(app) == before, number
+        if number != EXCHANGES:
+            await pilot.do(key)
+        assert app.host.number == EXCHANGES
         assert app.is_running
 
-    run(store, steps, filter_text="api == Fetch")
+
+async def test_q_quits_at_the_root_only(app, pilot) -> None:
+    codes: list[Any] = []
+    app.exit = lambda *rest, **options: codes.append(options)
+    await pilot.do("enter", "q")
+    await pilot.press("tab", "q")
+    assert (codes, app.list.has_focus) == ([], True)
+    await pilot.press("7", "q")
+    assert codes == []
+    await pilot.press("escape")
+    assert codes == []
+    await pilot.press("q")
+    assert codes == [{"return_code": 0}]
 
 
-def test_tabs_do_not_make_the_way_out_longer(store: Store) -> None:
-    async def steps(app, pilot):
-        for _ in range(3):
-            for number in TABS:
-                await pilot.press(str(number))
-        await pilot.press("1")
-        assert len(app.navigation.stack) == 0
-        await pilot.press("2", "3", "2")
-        assert (app.host.number, len(app.navigation.stack)) == (2, 1)
-        await pilot.press("escape")
-        assert app.host.number == 1
-
-    run(store, steps)
-
-
-def test_jumps_of_the_palette_are_on_the_stack(store: Store) -> None:
-    async def steps(app, pilot):
-        await pilot.press("G")
-        await all_done(app, pilot)
-        before = view_of(app)
-        await pilot.press("ctrl+p", *"100")
-        await found(app, pilot, "100")
-        await pilot.press("enter")
-        for _ in range(500):
-            await pilot.pause(0.01)
-            if app.list.number == 100:
-                break
-        assert app.list.number == 100
-        await pilot.press("escape")
-        await all_done(app, pilot)
-        assert view_of(app) == before
-
-    run(store, steps)
-
-
-def test_an_exchange_that_the_filter_leaves_out_is_shown_and_esc_restores_the_filter(
-    store: Store,
+async def test_esc_leaves_the_filter_box_as_it_was_and_takes_back_what_was_entered(
+    app, pilot, store
 ) -> None:
-    async def steps(app, pilot):
-        await pilot.press("slash", *"api == Fetch", "enter")
-        await all_done(app, pilot)
-        before = view_of(app)
-        app.show_exchange(1)
-        await all_done(app, pilot)
-        assert (app.list.number, app.filter.box.value) == (1, "")
-        await pilot.press("escape")
-        await all_done(app, pilot)
-        assert view_of(app) == before
+    app.list.move_to(9)
+    before = view_of(app)
+    await pilot.press("slash", *"api == Fetch")
+    await pilot.pause(0.3)
+    assert len(app.workspace.view) < len(store)
+    await pilot.do("escape")
+    assert view_of(app) == before
+    await pilot.do("slash", *"api == Fetch", "enter")
+    assert app.workspace.view.text == "api == Fetch"
+    await pilot.do("escape")
+    assert view_of(app) == before
 
-    run(store, steps)
+
+@pytest.mark.shown(filter_text="api == Fetch")
+async def test_esc_at_the_root_removes_the_filter_that_the_program_was_started_with(
+    app, pilot, store
+) -> None:
+    assert 0 < len(app.workspace.view) < len(store)
+    await pilot.do("escape")
+    assert (app.filter.box.value, len(app.workspace.view)) == ("", len(store))
+    assert app.is_running
 
 
-def test_an_order_that_is_restored_is_the_one_that_was_left(store: Store) -> None:
-    async def steps(app, pilot):
-        app.order.order_by("latency")
-        await pilot.press("7")
-        await all_done(app, pilot)
-        await pilot.press("enter")
-        await all_done(app, pilot)
-        app.order.order_by("number")
-        await pilot.press("escape", "escape")
-        await all_done(app, pilot)
-        assert app.workspace.view.order == Order("latency", True)
+async def test_tabs_do_not_make_the_way_out_longer(app, pilot) -> None:
+    for _ in range(3):
+        for number in TABS:
+            await pilot.press(str(number))
+    await pilot.press("1")
+    assert len(app.navigation.stack) == 0
+    await pilot.press("2", "3", "2")
+    assert (app.host.number, len(app.navigation.stack)) == (2, 1)
+    await pilot.press("escape")
+    assert app.host.number == 1
 
-    run(store, steps)
+
+async def test_jumps_of_the_palette_are_on_the_stack(app, pilot) -> None:
+    await pilot.do("G")
+    before = view_of(app)
+    await pilot.press("ctrl+p", *"100")
+    await found(app, pilot, "100")
+    await pilot.press("enter")
+    for _ in range(500):
+        await pilot.pause(0.01)
+        if app.list.number == 100:
+            break
+    assert app.list.number == 100
+    await pilot.do("escape")
+    assert view_of(app) == before
+
+
+async def test_an_exchange_that_the_filter_leaves_out_is_shown_and_esc_restores_the_filter(
+    app, pilot
+) -> None:
+    await pilot.do("slash", *"api == Fetch", "enter")
+    before = view_of(app)
+    app.show_exchange(1)
+    await pilot.settle()
+    assert (app.list.number, app.filter.box.value) == (1, "")
+    await pilot.do("escape")
+    assert view_of(app) == before
+
+
+async def test_an_order_that_is_restored_is_the_one_that_was_left(app, pilot) -> None:
+    app.order.order_by("latency")
+    await pilot.do("7")
+    await pilot.do("enter")
+    app.order.order_by("number")
+    await pilot.do("escape", "escape")
+    assert app.workspace.view.order == Order("latency", True)

@@ -21,14 +21,14 @@ import pytest
 from kafkascope.bridges.wireshark import folders
 from kafkascope.bridges.wireshark.protocol import LIVE, PROXY
 from tests.kit.run import run
-from tests.kit.samples import ROOT
+from tests.kit.samples import SAMPLES
 
 pytestmark = [
     pytest.mark.tshark,
     pytest.mark.skipif(shutil.which("tshark") is None, reason="tshark is not installed"),
 ]
 
-SAMPLE = ROOT / "captures" / "samples" / "librdkafka.pcap"
+SAMPLE = SAMPLES / "librdkafka.pcap"
 PATIENCE_S = 60.0
 BIND = 'mount --bind "$1" "$2" && shift 2 && exec "$@"'
 
@@ -195,19 +195,8 @@ def test_tshark_captures_from_the_proxy(
         assert len(ask(port, b"through-the-proxy", tls)) > 20
         assert children(f"--listen=127.0.0.1:{port}")
         wait_for(out, "through-the-proxy")
-    decoded = printed(
-        folder,
-        "-r",
-        out,
-        "-d",
-        f"tcp.port=={broker},kafka",
-        "-Y",
-        "kafka",
-        "-T",
-        "fields",
-        "-e",
-        "kafka.client_id",
-    )
+    fields = ("-Y", "kafka", "-T", "fields", "-e", "kafka.client_id")
+    decoded = printed(folder, "-r", out, "-d", f"tcp.port=={broker},kafka", *fields)
     assert "through-the-proxy" in decoded
     with pytest.raises(OSError, match="refused"):
         socket.create_connection(("127.0.0.1", port), 5)

@@ -73,20 +73,6 @@ def test_a_comment_is_asked_for_with_what_was_said(store: Store) -> None:
     assert not context.workspace.notes.comments
 
 
-def test_two_exchanges_are_compared(store: Store) -> None:
-    context, shell = desk(store)
-    marks = MarksController(context)
-    marks.compare()
-    assert shell.told == ["Mark two exchanges (m) to compare them; marked: 0."]
-    marks.mark()
-    context.list.move_to(1)
-    marks.compare()
-    (page,) = shell.opened
-    numbers = store.session.columns["number"]
-    assert page.heading == f"{numbers[0]} and {numbers[1]}"
-    assert page.page.count() >= 1
-
-
 # --- moving -------------------------------------------------------------------------------------
 
 

@@ -16,9 +16,8 @@ from kafkascope.dissectors.values import Uuid
 from kafkascope.tui.data.store import Store
 from kafkascope.tui.data.view import Order, View
 from kafkascope.tui.settings.notes import Notes
-from tests.tui.pilots import found, idle, run, text_of
-
-SAMPLES = Path(__file__).parents[3] / "captures" / "samples"
+from tests.kit.samples import SAMPLES
+from tests.tui.pilots import filled, found, run, store_of, text_of
 
 
 def numbers(store: Store, view: View) -> list[int]:
@@ -61,23 +60,18 @@ def test_ignoring_and_taking_back(tmp_path: Path) -> None:
     path = tmp_path / "a.pcap"
     path.write_bytes((SAMPLES / "libraries.pcap").read_bytes())
     with open_capture([path]) as capture:
-        store = Store(capture.source.read, capture.context)
-        for exchange in capture.exchanges():
-            store.add(exchange)
-        store.progress.done = True
+        store = store_of(capture)
         kept = notes_path([str(path)])
 
         async def ignore(app, pilot):
             await pilot.press("I")
             assert len(app.workspace.view) == len(store)
-            await pilot.press("j", "j", "i", "i")
-            await idle(app, pilot)
+            await pilot.do("j", "j", "i", "i")
             assert app.workspace.notes.ignored == {3, 4}
             assert app.list.number == 5
             assert len(app.workspace.view) == len(store) - 2
             assert "334 of 336 shown, 2 ignored" in text_of(app)
-            await pilot.press("G", "i")
-            await idle(app, pilot)
+            await pilot.do("G", "i")
             assert app.list.cursor == len(app.workspace.view) - 1
             assert app.list.number not in app.workspace.notes.ignored
             assert len(app.workspace.notes.ignored) == 3
@@ -87,14 +81,11 @@ def test_ignoring_and_taking_back(tmp_path: Path) -> None:
 
         async def back(app, pilot):
             assert len(app.workspace.view) == len(store) - 3
-            await pilot.press("I")
-            await idle(app, pilot)
+            await pilot.do("I")
             assert numbers(store, app.workspace.view)[:2] == [3, 4]
-            await pilot.press("i")
-            await idle(app, pilot)
+            await pilot.do("i")
             assert (len(app.workspace.view), app.list.number) == (2, 4)
-            await pilot.press("I")
-            await idle(app, pilot)
+            await pilot.do("I")
             assert len(app.workspace.view) == len(store) - 2
 
         run(store, back, notes=Notes(kept))
@@ -103,30 +94,24 @@ def test_ignoring_and_taking_back(tmp_path: Path) -> None:
 def test_a_topic_id_gets_a_name_by_hand(tmp_path: Path) -> None:
     with open_capture([SAMPLES / "libraries.pcap"]) as capture:
         # Another context: nothing tells it the names of topics.
-        store = Store(capture.source.read, Context())
-        for exchange in capture.exchanges():
-            store.add(exchange)
-        store.progress.done = True
+        store = filled(Store(capture.source.read, Context()), capture.exchanges())
         kept = tmp_path / "a.json"
         names = store.session.context.names
 
         async def steps(app, pilot):
-            await pilot.press("slash", *"api == Produce and version == 13", "enter")
-            await idle(app, pilot)
+            await pilot.do("slash", *"api == Produce and version == 13", "enter")
             assert "?" in app.list.pieces(0, 160)[-1][0]
             topic_id = store.session.row(app.list.index).topic_ids[0]
             await pilot.press("colon", *("space" if key == " " else key for key in "name a topic"))
             await found(app, pilot, "Name a topic id")
+            await pilot.do("enter")
             await pilot.press("enter")
-            await idle(app, pilot)
-            await pilot.press("enter")
-            await pilot.press(*"by-hand", "enter")
-            await idle(app, pilot)
+            await pilot.do(*"by-hand", "enter")
             assert names.get(topic_id) == "by-hand"
             assert "by-hand" in app.list.pieces(0, 160)[-1][0]
             assert "by-hand" in text_of(app)
             app.show_filter("topic == by-hand")
-            await idle(app, pilot)
+            await pilot.settle()
             assert len(app.workspace.view) > 0
             assert json.loads(kept.read_text())["topics"] == {str(Uuid(topic_id)): "by-hand"}
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from pathlib import Path
 
 from kafkascope.analyzer.exchanges.offline import open_capture
 from kafkascope.analyzer.findings import Finding
@@ -12,8 +11,9 @@ from kafkascope.analyzer.model import Exchange
 from kafkascope.tui.data.around import around
 from kafkascope.tui.data.store import Store
 from kafkascope.tui.settings.notes import Notes
+from tests.kit.samples import SAMPLES
 
-SAMPLE = Path(__file__).parents[3] / "captures" / "samples" / "libraries.pcap"
+SAMPLE = SAMPLES / "libraries.pcap"
 
 
 class Growing(Store):

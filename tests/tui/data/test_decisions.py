@@ -11,7 +11,6 @@ from typing import Any
 
 import pytest
 
-from kafkascope.analyzer.exchanges.offline import open_capture
 from kafkascope.analyzer.exchanges.rows import row_of
 from kafkascope.analyzer.filter.decoded.reading import Decoding
 from kafkascope.analyzer.filter.language import FilterError, Known, compile_filter
@@ -26,7 +25,7 @@ from kafkascope.tui.data.store import Store
 from kafkascope.tui.data.view import View
 from kafkascope.tui.settings.colours import Colours
 from tests.kit.schemas import capture, folder
-from tests.tui.pilots import counted, idle, run, text_of
+from tests.tui.pilots import run, store_of, text_of
 
 FILTERS = [
     "record.value.amount > 0",
@@ -39,22 +38,12 @@ FILTERS = [
 
 @pytest.fixture(scope="module")
 def store() -> Store:
-    read = open_capture([capture("avro-registry")])
-    found = Store(read.source.read, read.context)
-    for exchange in read.exchanges():
-        found.add(exchange)
-    found.progress.done = True
-    return found
+    return store_of(capture("avro-registry"))
 
 
 def known_by(store: Store, payloads: Payloads | None) -> Known:
     names = store.session.context.names
     return Known(decoding=Decoding(lambda: payloads, lambda: names, guard=ONE))
-
-
-def known_by_feed(feed: Feed) -> Known:
-    names = feed.store.session.context.names
-    return Known(decoding=Decoding(feed.payloads, lambda: names, guard=ONE))
 
 
 def shown(view: View) -> list[int]:
@@ -167,7 +156,7 @@ def test_schemas_of_a_pipe_serve_its_rows() -> None:
     with capture("avro-registry").open("rb") as file:
         feed = Feed(["-"], stdin=file.fileno(), payloads=lambda: Payloads(KnownSchemas()))
     try:
-        view = View(feed.store, FILTERS[0], known_by_feed(feed))
+        view = View(feed.store, FILTERS[0], known_by(feed.store, feed.payloads()))
         end = time.monotonic() + 60
         while time.monotonic() < end and not (feed.store.progress.done and not view.behind):
             feed.poll(0.02)
@@ -190,46 +179,39 @@ def test_a_filter_in_the_list_its_numbers_and_completion(store: Store) -> None:
     wanted = expected(store, text)
 
     async def steps(app: ScopeApp, pilot: Any) -> None:
-        await pilot.press("slash", *text)
-        await idle(app, pilot)
+        await pilot.do("slash", *text)
         assert app.filter.error == ""
         assert asked == []  # while it is typed
         assert len(app.workspace.view) == len(store)
-        await pilot.press("enter")
-        await idle(app, pilot)
+        await pilot.do("enter")
         assert app.workspace.view.text == text
         assert len(app.workspace.view) == len(wanted)
         assert asked
         # The screens count what the list shows.
-        await pilot.press("3", "L")
-        await counted(app, pilot)
+        await pilot.do("3", "L")
         assert "orders" in text_of(app)
         numbers = app.host._some
         assert isinstance(numbers, StoreNumbers)
         assert sum(row["requests"] for row in numbers.get("apis").rows()) == len(wanted)
         await pilot.press("1", "slash")
         app.filter.put("")
-        await pilot.press(*"record.value.am")
-        await idle(app, pilot)
+        await pilot.do(*"record.value.am")
         assert app.filter.choices.found is not None
         assert "record.value.amount" in [each.text for each in app.filter.choices.found.items]
 
     run(store, steps, payloads=Payloads(KnownSchemas(registry=registry)))
 
 
-def test_fields_of_schemas_are_completed_before_any_value_was_decoded(store: Store) -> None:
-    async def steps(app: ScopeApp, pilot: Any) -> None:
-        await pilot.press("slash")
-        decoding = app.workspace.decoding
-        assert decoding is not None
-        end = time.monotonic() + 60
-        while "amount" not in decoding.seen("record.value.") and time.monotonic() < end:
-            time.sleep(0.01)
-        await pilot.press(*"record.value.am")
-        await idle(app, pilot)
-        assert app.filter.choices.found is not None
-        assert "record.value.amount" in [each.text for each in app.filter.choices.found.items]
-        assert "region" in decoding.seen("record.key.")
-        assert "region" not in decoding.seen("record.value.")
-
-    run(store, steps, payloads=Payloads(KnownSchemas(folder("avro-registry"))))
+@pytest.mark.shown(payloads=Payloads(KnownSchemas(folder("avro-registry"))))
+async def test_fields_of_schemas_are_completed_before_any_value_was_decoded(app, pilot) -> None:
+    await pilot.press("slash")
+    decoding = app.workspace.decoding
+    assert decoding is not None
+    end = time.monotonic() + 60
+    while "amount" not in decoding.seen("record.value.") and time.monotonic() < end:
+        time.sleep(0.01)
+    await pilot.do(*"record.value.am")
+    assert app.filter.choices.found is not None
+    assert "record.value.amount" in [each.text for each in app.filter.choices.found.items]
+    assert "region" in decoding.seen("record.key.")
+    assert "region" not in decoding.seen("record.value.")

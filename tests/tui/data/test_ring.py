@@ -18,8 +18,9 @@ from kafkascope.analyzer.session.deltas import Growth, apply
 from kafkascope.analyzer.session.session import Session
 from kafkascope.tui.data.store import Store
 from kafkascope.tui.data.view import Order, View
+from tests.kit.samples import SAMPLES
 
-SAMPLE = Path(__file__).parents[3] / "captures" / "samples" / "libraries.pcap"
+SAMPLE = SAMPLES / "libraries.pcap"
 LIMIT = 80
 
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
-from pathlib import Path
 from unittest.mock import patch
 
 import pytest
@@ -11,13 +9,13 @@ import pytest
 from kafkascope.analyzer.exchanges.offline import open_capture
 from kafkascope.analyzer.filter.language import compile_filter
 from kafkascope.captures.inputs.spool import Spool
-from kafkascope.tui.app import ScopeApp
 from kafkascope.tui.data.columns import bad
 from kafkascope.tui.data.store import Store
 from kafkascope.tui.data.view import Order, View
-from tests.tui.pilots import StillFeed, text_of
+from tests.kit.samples import SAMPLES
+from tests.tui.pilots import text_of
 
-SAMPLE = Path(__file__).parents[3] / "captures" / "samples" / "aiokafka.pcap"
+SAMPLE = SAMPLES / "aiokafka.pcap"
 
 
 @pytest.mark.parametrize(
@@ -84,21 +82,21 @@ def test_filters_and_orders_follow_rows_that_come() -> None:
         assert bad(store).tolist() == [any(pair) for pair in zip(lost, failed, strict=True)]
 
 
-def test_the_screen_says_that_a_file_is_followed(store: Store) -> None:
-    async def steps() -> None:
-        app = ScopeApp(StillFeed(store), "x", filter_text="topic")
-        store.progress.done = False
-        store.progress.following = True
-        try:
-            async with app.run_test(size=(160, 50)) as pilot:
-                await pilot.pause(0.2)
-                assert "following  ctrl+c stops" in text_of(app)
-                store.progress.done, store.progress.following = True, False
-                app.workspace.unsettled = True
-                app.tick()
-                await pilot.pause()
-                assert "following" not in text_of(app)
-        finally:
-            store.progress.done, store.progress.following = True, False
+@pytest.fixture
+def growing(store: Store, monkeypatch: pytest.MonkeyPatch) -> Store:
+    monkeypatch.setattr(store.progress, "following", True)
+    return store
 
-    asyncio.run(steps())
+
+@pytest.mark.shown(of="growing", filter_text="topic")
+async def test_the_screen_says_that_a_file_is_followed(app, pilot, store, monkeypatch) -> None:
+    monkeypatch.setattr(store.progress, "done", False)
+    app.workspace.unsettled = True
+    app.tick()
+    await pilot.pause(0.2)
+    assert "following  ctrl+c stops" in text_of(app)
+    store.progress.done, store.progress.following = True, False
+    app.workspace.unsettled = True
+    app.tick()
+    await pilot.pause()
+    assert "following" not in text_of(app)

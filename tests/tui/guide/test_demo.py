@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import csv
 import json
 import re
@@ -14,12 +13,10 @@ from click.testing import CliRunner
 from textual.widgets._toast import Toast
 from zstandard import ZstdDecompressor
 
-from kafkascope.analyzer.exchanges.offline import open_capture
 from kafkascope.tui.cli import main
-from kafkascope.tui.data.store import Store
 from kafkascope.tui.guide.demo import HINTS, UNREACHABLE, capture
 from kafkascope.tui.guide.tour_app import STEPS, TourApp
-from tests.tui.pilots import StillFeed, idle, text_of
+from tests.tui.pilots import StillFeed, show, store_of, text_of
 
 ROOT = Path(__file__).parents[3]
 LIMIT_BYTES = 300_000
@@ -81,20 +78,8 @@ def test_without_a_terminal_it_lists_and_says_what_next() -> None:
 
 
 def test_the_client_that_breaks(saved: Path) -> None:
-    told = run(
-        "clients",
-        str(saved),
-        "--for",
-        "4.0",
-        "-q",
-        "--format",
-        "csv",
-        "--columns",
-        "client,verdict",
-    )
-    assert [line for line in told.splitlines() if line.endswith(",breaks")] == [
-        "legacy-export,breaks"
-    ]
+    told = told_as_csv("clients", str(saved), "--for", "4.0", "--columns", "client,verdict")
+    assert [each["client_id"] for each in told if each["verdict"] == "breaks"] == ["legacy-export"]
 
 
 def test_why_the_group_rebalanced(saved: Path) -> None:
@@ -180,37 +165,26 @@ def test_what_the_tour_says_is_there(saved: Path) -> None:
 
 
 def test_the_tour_leads_through_the_screens(saved: Path) -> None:
-    opened = open_capture([saved])
-    store = Store(opened.source.read, opened.context)
-    for exchange in opened.exchanges():
-        store.add(exchange)
+    async def walk(app, pilot):
+        assert f"1/{len(STEPS)}" in text_of(app)
+        app.say("a remark")
+        await pilot.settle()
+        remark = app.query_one(Toast).region
+        assert remark.bottom <= app.guide.region.y, "remarks leave the guide to be read"
+        await pilot.do("7")
+        assert "(this screen)" in text_of(app)
+        await pilot.resize_terminal(80, 24)
+        for number in range(2, len(STEPS) + 1):
+            await pilot.do("f2")
+            assert f"{number}/{len(STEPS)}" in text_of(app)
+            assert "F4" in text_of(app), "which keys lead on is on the smallest terminal, too"
+        await pilot.press("f3")
+        assert app.stop_number == len(STEPS) - 2
+        await pilot.do("f4")
+        assert "F2 next" not in text_of(app)
 
-    async def walk() -> None:
-        app = TourApp(StillFeed(store), "demo.pcap")
-        async with app.run_test(size=(120, 40), notifications=True) as pilot:
-            await idle(app, pilot)
-            assert f"1/{len(STEPS)}" in text_of(app)
-            app.say("a remark")
-            await idle(app, pilot)
-            remark = app.query_one(Toast).region
-            assert remark.bottom <= app.guide.region.y, "remarks leave the guide to be read"
-            await pilot.press("7")
-            await idle(app, pilot)
-            assert "(this screen)" in text_of(app)
-            await pilot.resize_terminal(80, 24)
-            for number in range(2, len(STEPS) + 1):
-                await pilot.press("f2")
-                await idle(app, pilot)
-                assert f"{number}/{len(STEPS)}" in text_of(app)
-                assert "F4" in text_of(app), "which keys lead on is on the smallest terminal, too"
-            await pilot.press("f3")
-            assert app.stop_number == len(STEPS) - 2
-            await pilot.press("f4")
-            await idle(app, pilot)
-            assert "F2 next" not in text_of(app)
-
-    asyncio.run(walk())
-    opened.close()
+    app = TourApp(StillFeed(store_of(saved)), "demo.pcap")
+    show(app, walk, (120, 40), notifications=True)
 
 
 def test_the_request_log_of_the_same_minute_ships_too(tmp_path: Path) -> None:

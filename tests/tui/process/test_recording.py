@@ -19,8 +19,7 @@ from kafkascope.tui.data.store import Store
 from kafkascope.tui.process.control import Control, ProxyWatch
 from tests.kit.proxy import broker, connect, echo, produce, read_frame, until
 from tests.proxy.small_disk import SmallDisk
-from tests.tui.boards import text_of
-from tests.tui.pilots import StillFeed
+from tests.tui.pilots import StillFeed, text_of
 
 SIZE = 50_000
 

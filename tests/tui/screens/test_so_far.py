@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import asyncio
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -20,18 +19,18 @@ from kafkascope.tui.app import ScopeApp
 from kafkascope.tui.data.numbers import ProcessNumbers
 from kafkascope.tui.data.store import Store
 from kafkascope.tui.screens import SCREENS
+from tests.kit.samples import SAMPLES
 from tests.matrix import each_nth, mostly_slow
-from tests.tui.pilots import StillFeed, idle, text_of
+from tests.tui.pilots import filled, idle, program, text_of
 
-SAMPLES = Path(__file__).parents[3] / "captures" / "samples"
 FINAL = ("in the capture", "at the end of the capture", "No findings", "works with all")
 SIZES = ((160, 50), (80, 24))
-
-Steps = Callable[[ScopeApp, Any, "Half"], Awaitable[None]]
 
 
 class Half:
     """Numbers of the first exchanges, of all when they are told to go on."""
+
+    store: Store
 
     def __init__(self, capture: OpenInput, exchanges: list[Exchange], first: int) -> None:
         self.names, self._rest = capture.context.names, exchanges[first:]
@@ -50,32 +49,30 @@ class Half:
         self._take(self._rest)
         self.version, self.done = self.version + 1, True
 
-    def advance(self) -> None: ...
-
     def get(self, name: str) -> Any:
         return self._counted[name]
 
     def settle(self) -> None: ...
 
-    def close(self) -> None: ...
+    advance = close = settle
 
 
-def run(name: str, share: float, steps: Steps, size: tuple[int, int], **options: Any) -> None:
+@pytest.fixture
+def half(request: pytest.FixtureRequest) -> Half:
+    """The numbers of `@pytest.mark.shown(sample, share)`."""
+    name, share = request.node.get_closest_marker("shown").args
+    if "share" in request.fixturenames:
+        share = request.getfixturevalue("share")
     capture = open_capture([SAMPLES / name])
     exchanges = list(capture.exchanges())
-    store = Store(capture.source.read, capture.context)
-    for exchange in exchanges:
-        store.add(exchange)
-    half = Half(capture, exchanges, int(share * len(exchanges)))
+    found = Half(capture, exchanges, int(share * len(exchanges)))
+    found.store = filled(Store(capture.source.read, capture.context), exchanges)
+    return found
 
-    async def main() -> None:
-        app = ScopeApp(StillFeed(store), name, counted=lambda text: half, **options)
-        app.findings.few = 0
-        async with app.run_test(size=size) as pilot:
-            await idle(app, pilot)
-            await steps(app, pilot, half)
 
-    asyncio.run(main())
+@pytest.fixture
+def app(half: Half) -> ScopeApp:
+    return program(half.store, counted=lambda text: half)
 
 
 async def ticked(app: ScopeApp, pilot: Any) -> None:
@@ -95,115 +92,102 @@ async def ticked(app: ScopeApp, pilot: Any) -> None:
     ids=str,
 )
 @pytest.mark.parametrize("share", each_nth([0.4, 0.0], 2))
-def test_every_screen_says_that_counting_goes_on(
-    number: int, share: float, size: tuple[int, int]
+@pytest.mark.shown("libraries.pcap", None)
+async def test_every_screen_says_that_counting_goes_on(
+    app, pilot, half, number, share, size
 ) -> None:
-    async def steps(app: ScopeApp, pilot: Any, half: Half) -> None:
-        await pilot.press(str(number))
-        await ticked(app, pilot)
-        assert app.host.board is not None
-        for _ in app.host.board.tabs:
-            screen = text_of(app)
-            assert "counting 43 %" in screen
-            told = screen.replace("missing in the capture", "")  # in bytes
-            assert [word for word in FINAL if word in told] == []
-            await pilot.press("R")
-            await pilot.pause(0.05)
-        half.go_on()
-        await ticked(app, pilot)
-        for _ in app.host.board.tabs:
-            screen = text_of(app)
-            assert "counting" not in screen
-            assert "so far" not in screen
-            await pilot.press("R")
-            await pilot.pause(0.05)
-
-    run("libraries.pcap", share, steps, size)
-
-
-def test_rebalances_that_are_counted_so_far_are_not_all_of_them() -> None:
-    async def steps(app: ScopeApp, pilot: Any, half: Half) -> None:
-        await pilot.press("5")
-        await ticked(app, pilot)
-        early = [line.rstrip() for line in text_of(app).splitlines() if "rebalances in" in line]
-        assert [line.endswith("so far") for line in early] == [True]
-        half.go_on()
-        await ticked(app, pilot)
-        final = [line.rstrip() for line in text_of(app).splitlines() if "rebalances in" in line]
-        assert final
-        assert final != early
-        assert "so far" not in final[0]
-
-    run("rebalance.pcap", 0.5, steps, (160, 50))
-
-
-def test_a_connection_is_open_at_the_end_only_when_all_is_counted() -> None:
-    async def steps(app: ScopeApp, pilot: Any, half: Half) -> None:
-        await pilot.press("2")
-        await ticked(app, pilot)
-        assert "still open so far" in text_of(app)
-        half.go_on()
-        await ticked(app, pilot)
-        assert "still open at the end of the capture" in text_of(app)
-
-    run("aiokafka.pcap", 0.4, steps, (160, 50))
-
-
-def test_only_what_breaks_is_judged_early() -> None:
-    async def steps(app: ScopeApp, pilot: Any, half: Half) -> None:
-        await pilot.press("3")
-        await ticked(app, pilot)
-        board: Any = app.host.board
-        assert {line["verdict"] for line in board.sheet.lines} <= {"breaks", "..."}
-        assert "no verdict yet" in text_of(app)
-        half.go_on()
-        await ticked(app, pilot)
-        assert "..." not in {line["verdict"] for line in board.sheet.lines}
-        assert "no verdict yet" not in text_of(app)
-
-    run("librdkafka.pcap", 0.4, steps, (160, 50))
-
-
-def test_findings_of_a_part_are_so_far_in_header_context_and_filter() -> None:
-    async def steps(app: ScopeApp, pilot: Any, half: Half) -> None:
-        app.findings.few = 1_000_000
-        await ticked(app, pilot)
-        assert app.workspace.mentions.told
+    await pilot.press(str(number))
+    await ticked(app, pilot)
+    assert app.host.board is not None
+    for _ in app.host.board.tabs:
         screen = text_of(app)
-        assert "so far (7)" in screen
-        app.inspector.show_tab("Context")
-        await idle(app, pilot)
-        assert "findings so far: counting 43 %" in text_of(app)
-        app.show_filter("finding")
-        await idle(app, pilot)
-        assert "counting 43 %: partial" in text_of(app)
-        await pilot.press("x")
-        await pilot.pause()
-        assert "shown exchanges so far" in text_of(app)
-        await pilot.press("escape")
-        half.go_on()
-        await ticked(app, pilot)
-        await idle(app, pilot)
+        assert "counting 43 %" in screen
+        told = screen.replace("missing in the capture", "")  # in bytes
+        assert [word for word in FINAL if word in told] == []
+        await pilot.press("R")
+        await pilot.pause(0.05)
+    half.go_on()
+    await ticked(app, pilot)
+    for _ in app.host.board.tabs:
         screen = text_of(app)
-        assert "so far" not in screen
         assert "counting" not in screen
-        assert "applied" in screen
+        assert "so far" not in screen
+        await pilot.press("R")
+        await pilot.pause(0.05)
 
-    run("sasl.pcap", 0.9, steps, (160, 50))
+
+@pytest.mark.shown("rebalance.pcap", 0.5)
+async def test_rebalances_that_are_counted_so_far_are_not_all_of_them(app, pilot, half) -> None:
+    await pilot.press("5")
+    await ticked(app, pilot)
+    early = [line.rstrip() for line in text_of(app).splitlines() if "rebalances in" in line]
+    assert [line.endswith("so far") for line in early] == [True]
+    half.go_on()
+    await ticked(app, pilot)
+    final = [line.rstrip() for line in text_of(app).splitlines() if "rebalances in" in line]
+    assert final
+    assert final != early
+    assert "so far" not in final[0]
 
 
-def test_a_line_that_is_copied_early_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.shown("aiokafka.pcap", 0.4)
+async def test_a_connection_is_open_at_the_end_only_when_all_is_counted(app, pilot, half) -> None:
+    await pilot.press("2")
+    await ticked(app, pilot)
+    assert "still open so far" in text_of(app)
+    half.go_on()
+    await ticked(app, pilot)
+    assert "still open at the end of the capture" in text_of(app)
+
+
+@pytest.mark.shown("librdkafka.pcap", 0.4)
+async def test_only_what_breaks_is_judged_early(app, pilot, half) -> None:
+    await pilot.press("3")
+    await ticked(app, pilot)
+    board: Any = app.host.board
+    assert {line["verdict"] for line in board.sheet.lines} <= {"breaks", "..."}
+    assert "no verdict yet" in text_of(app)
+    half.go_on()
+    await ticked(app, pilot)
+    assert "..." not in {line["verdict"] for line in board.sheet.lines}
+    assert "no verdict yet" not in text_of(app)
+
+
+@pytest.mark.shown("sasl.pcap", 0.9)
+async def test_findings_of_a_part_are_so_far_in_header_context_and_filter(app, pilot, half) -> None:
+    app.findings.few = 1_000_000
+    await ticked(app, pilot)
+    assert app.workspace.mentions.told
+    screen = text_of(app)
+    assert "so far (7)" in screen
+    app.inspector.show_tab("Context")
+    await idle(app, pilot)
+    assert "findings so far: counting 43 %" in text_of(app)
+    app.show_filter("finding")
+    await idle(app, pilot)
+    assert "counting 43 %: partial" in text_of(app)
+    await pilot.press("x")
+    await pilot.pause()
+    assert "shown exchanges so far" in text_of(app)
+    await pilot.press("escape")
+    half.go_on()
+    await ticked(app, pilot)
+    await idle(app, pilot)
+    screen = text_of(app)
+    assert "so far" not in screen
+    assert "counting" not in screen
+    assert "applied" in screen
+
+
+@pytest.mark.shown("libraries.pcap", 0.4)
+async def test_a_line_that_is_copied_early_says_so(app, pilot, half, monkeypatch) -> None:
     copied: list[str] = []
     monkeypatch.setattr(ScopeApp, "copy_to_clipboard", lambda self, text: copied.append(text))
-
-    async def steps(app: ScopeApp, pilot: Any, half: Half) -> None:
-        await pilot.press("6", "y")
-        half.go_on()
-        await ticked(app, pilot)
-        await pilot.press("y")
-        assert ["not final" in text for text in copied] == [True, False]
-
-    run("libraries.pcap", 0.4, steps, (160, 50))
+    await pilot.press("6", "y")
+    half.go_on()
+    await ticked(app, pilot)
+    await pilot.press("y")
+    assert ["not final" in text for text in copied] == [True, False]
 
 
 def test_a_reader_that_dies_leaves_numbers_that_are_not_called_final() -> None:

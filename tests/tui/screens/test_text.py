@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 
 from kafkascope.analyzer.render.times import Times
@@ -15,9 +13,9 @@ from kafkascope.tui.screens.clients import everybody, matrix, summary
 from kafkascope.tui.screens.connections import indexes_of, ladder
 from kafkascope.tui.screens.groups import lag_line, lanes
 from kafkascope.tui.screens.topics import RecordKeys
-from tests.tui.boards import ReadScene
+from tests.kit.samples import SAMPLES, TLS
+from tests.tui.pilots import ReadScene
 
-SAMPLES = Path(__file__).parents[3] / "captures" / "samples"
 SECOND = 1_000_000_000
 
 
@@ -50,9 +48,6 @@ def test_a_ladder_goes_through_the_phases_of_its_connection(sasl: ReadScene) -> 
     assert "handshake" in told[0]
     assert "──▶" in told[1]
     assert "closed: client fin" in told[-1]
-
-
-TLS = Path(__file__).parents[2] / "analyzer" / "captures" / "tls"
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ from kafkascope.analyzer.filter.saved import write_saved
 from kafkascope.tui.data.store import Store
 from kafkascope.tui.settings.colours import Colours, colours_path, style_of
 from kafkascope.tui.settings.palette import LIGHT, STYLES, use
-from tests.tui.pilots import found, idle, run
+from tests.tui.pilots import found, run
 
 
 @pytest.fixture
@@ -117,8 +117,7 @@ def test_rows_are_drawn_by_rules_and_rules_are_read_again(store: Store, home: Pa
 
     async def steps(app, pilot):
         assert 'unknown field "x"' in str([each.message for each in app._notifications])
-        await pilot.press("slash", *"api == Metadata", "enter", "G")
-        await idle(app, pilot)
+        await pilot.do("slash", *"api == Metadata", "enter", "G")
         here = app.list.cursor
         ground = Color.parse("#e69f00")
         rows = [app.list._strip(line, 100) for line in (here, here - 1)]
@@ -131,8 +130,7 @@ def test_rows_are_drawn_by_rules_and_rules_are_read_again(store: Store, home: Pa
         await pilot.press("ctrl+p")
         await pilot.press(*"colour rules")
         await found(app, pilot, "colour rules")
-        await pilot.press("enter")
-        await idle(app, pilot)
+        await pilot.do("enter")
         assert [rule.words for rule in app.workspace.colours.rules] == ["underline"]
         assert app.list._strip(here, 100)._segments[2].style.underline
 
@@ -147,8 +145,7 @@ def test_without_colours_what_is_no_colour_stays(
     home.write_text("\"api == Metadata\" = 'bold red underline'", encoding="utf-8")
 
     async def steps(app, pilot):
-        await pilot.press("slash", *"api == Metadata", "enter")
-        await idle(app, pilot)
+        await pilot.do("slash", *"api == Metadata", "enter")
         style = drawn(app, "Metadata")
         assert style.underline
         red, green, blue = style.color.get_truecolor()

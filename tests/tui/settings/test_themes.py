@@ -14,7 +14,7 @@ from kafkascope.tui.settings.palette import DARK_THEME as DARK
 from kafkascope.tui.settings.palette import LIGHT_THEME as LIGHT
 from kafkascope.tui.settings.palette import register
 from tests.matrix import mostly_slow
-from tests.tui.pilots import idle, run, text_of
+from tests.tui.pilots import run, text_of
 
 LEAST = 4.5
 
@@ -70,8 +70,7 @@ def test_every_text_on_every_screen_has_enough_contrast(store: Store, theme: str
     async def steps(app, pilot):
         app.theme = theme
         for keys in KEYS:
-            await pilot.press(*filter(None, keys))
-            await idle(app, pilot)
+            await pilot.do(*filter(None, keys))
             for text, one, other in texts(app):
                 if contrast(one, other) < LEAST:
                     weak[one, other] = f"{keys}: {text} {contrast(one, other):.2f}"
@@ -111,7 +110,7 @@ def test_16_colours_and_none_show_the_same_words(
 
     async def ansi(app, pilot):
         app.theme = "textual-ansi" if "textual-ansi" in app.available_themes else "ansi-dark"
-        await idle(app, pilot)
+        await pilot.settle()
         screens.append(text_of(app))
 
     run(store, steps)

@@ -7,11 +7,9 @@ from types import SimpleNamespace
 import pytest
 from rich.text import Text
 
-from kafkascope.tui.data.store import Store
 from kafkascope.tui.screens import CONNECTIONS, LIVE, TABS, ZOOKEEPER
 from kafkascope.tui.settings.palette import Glyphs
 from kafkascope.tui.views.screen_tabs import ScreenTabs, cells
-from tests.tui.pilots import run
 
 ALL = tuple(TABS)
 USUAL = tuple(number for number in ALL if number not in (LIVE, ZOOKEEPER))
@@ -65,17 +63,15 @@ def test_cells_are_where_their_text_is() -> None:
             assert bar.drawn.plain[cell.left :].startswith(cell.text)
 
 
-def test_a_click_shows_a_screen_and_tabs_without_content_are_hidden(store: Store) -> None:
-    async def steps(app, pilot):
-        assert app.host.tabs() == USUAL
-        cell = next(each for each in cells(USUAL, 1, 80)[0] if each.number == 4)
-        await pilot.click("#screens", offset=(cell.left + 2, 0))
-        await pilot.pause()
-        assert app.host.number == 4
-        await pilot.press("9")
-        assert app.host.tabs() == tuple(number for number in ALL if number != LIVE)
-        app.host.proxy = SimpleNamespace(version=0)
-        assert LIVE in app.host.tabs()
-        app.host.proxy = None
-
-    run(store, steps, (80, 24))
+@pytest.mark.shown(size=(80, 24))
+async def test_a_click_shows_a_screen_and_tabs_without_content_are_hidden(app, pilot) -> None:
+    assert app.host.tabs() == USUAL
+    cell = next(each for each in cells(USUAL, 1, 80)[0] if each.number == 4)
+    await pilot.click("#screens", offset=(cell.left + 2, 0))
+    await pilot.pause()
+    assert app.host.number == 4
+    await pilot.press("9")
+    assert app.host.tabs() == tuple(number for number in ALL if number != LIVE)
+    app.host.proxy = SimpleNamespace(version=0)
+    assert LIVE in app.host.tabs()
+    app.host.proxy = None

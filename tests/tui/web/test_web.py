@@ -11,8 +11,8 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Awaitable, Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
 from subprocess import PIPE
 from typing import Any
@@ -27,6 +27,7 @@ from kafkascope.tui.limits import LIMITS
 from kafkascope.tui.web.door import NotHere, address_of, refusal
 from tests.hosts import BENT, LOOPBACK
 from tests.interop.needs import CI
+from tests.kit.samples import SAMPLES
 
 if not CI:  # there it is an error when the extra is missing
     for _module in ("aiohttp", "textual_serve"):
@@ -40,7 +41,7 @@ from kafkascope.tui.web.driver import TabDriver
 from kafkascope.tui.web.server import FILES, OURS, Site, packet, serving
 
 ROOT = Path(__file__).parents[3]
-DEMO = ROOT / "captures" / "samples" / "libraries.pcap"
+DEMO = SAMPLES / "libraries.pcap"
 LONG = 90.0
 """Seconds: a busy machine is slow, and nothing is lost by waiting for what comes."""
 TOKEN = "right"
@@ -63,27 +64,11 @@ def test_a_page_of_ours_comes_in(host: str) -> None:
 @pytest.mark.parametrize(
     "host",
     [
-        None,
-        "",
-        "evil.example",
-        "evil.example:80",
-        "127.0.0.1.evil.example",
-        "localhost.evil.example",
-        "evil.example#localhost",
-        "10.0.0.1:80",
-        "localhost:80\n",
-        "localhost\t",
-        "\tlocalhost",
-        "localhost\t:80",
-        "localhost.",
-        "localho\u017ft",
-        "localhost:\u0669",
-        "localhost:65536",
-        "127.0.0.999",
-        "127.0.0.\u0661",
-        "[::1",
-        "[127.0.0.1]",
-        "user@localhost",
+        *(None, "", "evil.example", "evil.example:80", "127.0.0.1.evil.example"),
+        *("localhost.evil.example", "evil.example#localhost", "10.0.0.1:80", "localhost:80\n"),
+        *("localhost\t", "\tlocalhost", "localhost\t:80", "localhost.", "localho\u017ft"),
+        *("localhost:\u0669", "localhost:65536", "127.0.0.999", "127.0.0.\u0661", "[::1"),
+        *("[127.0.0.1]", "user@localhost"),
     ],
 )
 def test_a_name_that_was_bent_to_this_machine_does_not(host: str | None) -> None:
@@ -94,11 +79,7 @@ def test_a_name_that_was_bent_to_this_machine_does_not(host: str | None) -> None
 @pytest.mark.parametrize(
     "origin",
     [
-        "https://evil.example",
-        "null",
-        "",
-        "https://127.0.0.1:80",
-        "http://127.0.0.1:81",
+        *("https://evil.example", "null", "", "https://127.0.0.1:80", "http://127.0.0.1:81"),
         "http://127.0.0.1:80.evil.example",
     ],
 )
@@ -240,19 +221,23 @@ def test_a_tab_with_the_keyboard_is_not_taken_for_one_without(
 # --- what is served -----------------------------------------------------------------------------
 
 
-def visit(steps: Callable[[TestClient[Any, Any], Site], Awaitable[None]], title: str = "t") -> None:
-    """A site on which no tab is opened."""
+@asynccontextmanager
+async def visit(
+    *command: str, title: str = "t"
+) -> AsyncIterator[tuple[TestClient[Any, Any], Site]]:
+    """A site whose tabs are opened by a command that does nothing, or by this one."""
+    site = Site([*command] or [sys.executable, "-c", ""], title)
+    async with TestClient(TestServer(site.application())) as client:
+        yield client, site
 
-    async def go() -> None:
-        site = Site([sys.executable, "-c", ""], title)
-        async with TestClient(TestServer(site.application())) as client:
-            await steps(client, site)
 
-    asyncio.run(go())
+def open_tab(client: TestClient[Any, Any], site: Site) -> Any:
+    origin = str(client.make_url("/")).rstrip("/")
+    return client.ws_connect(f"/{site.token}/ws", origin=origin)
 
 
-def test_only_what_lies_below_the_token_is_served() -> None:
-    async def steps(client: TestClient[Any, Any], site: Site) -> None:
+async def test_only_what_lies_below_the_token_is_served() -> None:
+    async with visit() as (client, site):
         for path in ("/", "/wrong/", "/wrong/ws", "/wrong/page.js", "/static/", "/ws"):
             async with client.get(path) as answer:
                 assert (answer.status, path) == (403, path)
@@ -266,8 +251,6 @@ def test_only_what_lies_below_the_token_is_served() -> None:
                 assert answer.headers["Referrer-Policy"] == "no-referrer"
                 assert "Set-Cookie" not in answer.headers
 
-    visit(steps)
-
 
 async def asked(client: TestClient[Any, Any], target: str, host: str) -> bytes:
     """What a client gets that puts any text into its request."""
@@ -278,8 +261,8 @@ async def asked(client: TestClient[Any, Any], target: str, host: str) -> bytes:
     return told
 
 
-def test_another_host_or_origin_gets_nothing() -> None:
-    async def steps(client: TestClient[Any, Any], site: Site) -> None:
+async def test_another_host_or_origin_gets_nothing() -> None:
+    async with visit() as (client, site):
         for headers in ({"Host": "evil.example"}, {"Origin": "http://evil.example"}):
             async with client.get(f"/{site.token}/", headers=headers) as answer:
                 assert answer.status == 403
@@ -295,42 +278,37 @@ def test_another_host_or_origin_gets_nothing() -> None:
         with pytest.raises(aiohttp.WSServerHandshakeError, match="403"):
             await client.ws_connect(f"/{site.token}/ws")  # no browser leaves the origin out
 
-    visit(steps)
-
 
 Ask = Callable[..., Awaitable[bytes]]
 
 
-def at_the_door(steps: Callable[[Site, Ask], Awaitable[None]]) -> None:
+@asynccontextmanager
+async def at_the_door() -> AsyncIterator[tuple[Site, Ask]]:
     """A site that listens as `serve` has it, and a client that sends parts and reads to the end."""
+    site = Site([sys.executable, "-c", ""], "t")
+    listening = open_socket(Address("127.0.0.1", 0))
 
-    async def go() -> None:
-        site = Site([sys.executable, "-c", ""], "t")
-        listening = open_socket(Address("127.0.0.1", 0))
+    async def ask(first: bytes, *later: bytes, pause: bool = False) -> bytes:
+        reader, writer = await asyncio.open_connection(*listening.getsockname())
+        told = b""
+        writer.write(first)
+        try:
+            for part in later:
+                if pause:
+                    await asyncio.sleep(0.01)
+                else:
+                    told += await reader.readuntil(b"\r\n")
+                writer.write(part)
+            while data := await reader.read(65_536):
+                told += data
+        except ConnectionError:
+            pass  # it was closed with something unread
+        finally:
+            writer.close()
+        return told
 
-        async def ask(first: bytes, *later: bytes, pause: bool = False) -> bytes:
-            reader, writer = await asyncio.open_connection(*listening.getsockname())
-            told = b""
-            writer.write(first)
-            try:
-                for part in later:
-                    if pause:
-                        await asyncio.sleep(0.01)
-                    else:
-                        told += await reader.readuntil(b"\r\n")
-                    writer.write(part)
-                while data := await reader.read(65_536):
-                    told += data
-            except ConnectionError:
-                pass  # it was closed with something unread
-            finally:
-                writer.close()
-            return told
-
-        async with asyncio.timeout(LONG), serving(site, listening):
-            await steps(site, ask)
-
-    asyncio.run(go())
+    async with asyncio.timeout(LONG), serving(site, listening):
+        yield site, ask
 
 
 def head(site: Site, host: bytes, protocol: bytes = b"HTTP/1.1") -> bytes:
@@ -338,8 +316,8 @@ def head(site: Site, host: bytes, protocol: bytes = b"HTTP/1.1") -> bytes:
 
 
 @pytest.mark.parametrize("protocol", [b"HTTP/1.1", b"HTTP/1.0"])
-def test_only_hosts_of_ours_get_the_page(protocol: bytes) -> None:
-    async def steps(site: Site, ask: Ask) -> None:
+async def test_only_hosts_of_ours_get_the_page(protocol: bytes) -> None:
+    async with at_the_door() as (site, ask):
         for host in LOOPBACK:
             assert b"textual.js" in await ask(head(site, host, protocol)), host
         for host in BENT:
@@ -347,15 +325,13 @@ def test_only_hosts_of_ours_get_the_page(protocol: bytes) -> None:
             assert told.split()[1] in (b"400", b"403"), host
             assert b"textual.js" not in told, host
 
-    at_the_door(steps)
-
 
 @pytest.mark.parametrize("waits", [False, True])
 @pytest.mark.parametrize(
     "first", [b"Connection: keep-alive", b"Upgrade: h2c", b"Content-Length: 9"]
 )
-def test_a_connection_has_one_request(first: bytes, *, waits: bool) -> None:
-    async def steps(site: Site, ask: Ask) -> None:
+async def test_a_connection_has_one_request(first: bytes, *, waits: bool) -> None:
+    async with at_the_door() as (site, ask):
         good = head(site, b"Host: localhost\r\n" + first)
         for host in (b"Host: localhost", *BENT):
             bent = head(site, host)
@@ -364,17 +340,13 @@ def test_a_connection_has_one_request(first: bytes, *, waits: bool) -> None:
             if told.endswith(b"</html>\n"):
                 assert b"\r\nConnection: close\r\n" in told
 
-    at_the_door(steps)
 
-
-def test_a_head_comes_in_pieces_and_has_an_end() -> None:
-    async def steps(site: Site, ask: Ask) -> None:
+async def test_a_head_comes_in_pieces_and_has_an_end() -> None:
+    async with at_the_door() as (site, ask):
         whole = head(site, b"Host: localhost")
         for cut in (1, len(whole) - 3, len(whole) - 1):
             assert b"textual.js" in await ask(whole[:cut], whole[cut:], pause=True)
         assert b" 400 " in await ask(whole[:-2] + b"X: " + bytes(2 * LIMITS.request_head_bytes))
-
-    at_the_door(steps)
 
 
 def test_every_site_has_a_token_of_its_own() -> None:
@@ -383,20 +355,17 @@ def test_every_site_has_a_token_of_its_own() -> None:
     assert min(map(len, tokens)) >= 32
 
 
-def test_the_page_takes_nothing_from_elsewhere() -> None:
-    async def steps(client: TestClient[Any, Any], site: Site) -> None:
-        async with client.get(f"/{site.token}/") as answer:
-            text, policy = await answer.text(), answer.headers["Content-Security-Policy"]
-            assert answer.content_type == "text/html"
-        assert "default-src 'none'" in policy
-        assert "*" not in policy
-        assert "https:" not in policy
-        referred = re.findall(r'(?:src|href)="([^"]*)"', text)
-        assert {*referred} == {"data:,", "page.css", "page.js", "textual.js", "xterm.css"}
-        assert "&lt;b&gt;" in text
-        assert "<b>" not in text
-
-    visit(steps, title="<b>")
+async def test_the_page_takes_nothing_from_elsewhere() -> None:
+    async with visit(title="<b>") as (client, site), client.get(f"/{site.token}/") as answer:
+        text, policy = await answer.text(), answer.headers["Content-Security-Policy"]
+        assert answer.content_type == "text/html"
+    assert "default-src 'none'" in policy
+    assert "*" not in policy
+    assert "https:" not in policy
+    referred = re.findall(r'(?:src|href)="([^"]*)"', text)
+    assert {*referred} == {"data:,", "page.css", "page.js", "textual.js", "xterm.css"}
+    assert "&lt;b&gt;" in text
+    assert "<b>" not in text
     for name in ("page.css", "page.js", "textual.js", "xterm.css"):
         text = re.sub(r"/\*.*?\*/", "", FILES[name].read_text("utf-8"), flags=re.DOTALL)
         assert re.findall(r"https?://", text) == []
@@ -408,19 +377,13 @@ def test_all_of_our_page_is_there() -> None:
     assert (OURS / "page.html").is_file()
 
 
-def test_a_process_that_cannot_be_started_is_told_in_the_tab(tmp_path: Path) -> None:
-    async def go() -> None:
-        site = Site([str(tmp_path / "none")], "")
-        async with TestClient(TestServer(site.application())) as client:
-            origin = str(client.make_url("/")).rstrip("/")
-            async with client.ws_connect(f"/{site.token}/ws", origin=origin) as tab:
-                assert b"no process can be started" in (await tab.receive()).data
-                assert (await tab.receive()).type is aiohttp.WSMsgType.CLOSE
-
-    asyncio.run(go())
+async def test_a_process_that_cannot_be_started_is_told_in_the_tab(tmp_path: Path) -> None:
+    async with visit(str(tmp_path / "none")) as (client, site), open_tab(client, site) as tab:
+        assert b"no process can be started" in (await tab.receive()).data
+        assert (await tab.receive()).type is aiohttp.WSMsgType.CLOSE
 
 
-def test_a_ui_that_is_stuck_is_ended(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_ui_that_is_stuck_is_ended(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("kafkascope.tui.web.server.GRACE", 0.1)
     # With a process of its own, which holds what it draws on.
     stuck = (
@@ -429,18 +392,13 @@ def test_a_ui_that_is_stuck_is_ended(tmp_path: Path, monkeypatch: pytest.MonkeyP
         "subprocess.Popen([sys.executable, '-c', rest, *sys.argv[1:]])\n"
         "time.sleep(600)\n"
     )
-
-    async def go() -> None:
-        site = Site([sys.executable, "-c", stuck, str(tmp_path)], "")
-        async with TestClient(TestServer(site.application())) as client:
-            origin = str(client.make_url("/")).rstrip("/")
-            async with client.ws_connect(f"/{site.token}/ws", origin=origin):
-                while len(processes(tmp_path)) < 2:
-                    await asyncio.sleep(0.02)
-            while processes(tmp_path):
+    command = (sys.executable, "-c", stuck, str(tmp_path))
+    async with asyncio.timeout(LONG), visit(*command) as (client, site):
+        async with open_tab(client, site):
+            while len(processes(tmp_path)) < 2:
                 await asyncio.sleep(0.02)
-
-    asyncio.run(asyncio.wait_for(go(), LONG))
+        while processes(tmp_path):
+            await asyncio.sleep(0.02)
 
 
 # --- from begin to end --------------------------------------------------------------------------

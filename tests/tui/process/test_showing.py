@@ -1,13 +1,14 @@
-"""What a terminal shows before the UI is loaded."""
+"""What a terminal shows before the UI is loaded, and settings of the process while it is there."""
 
 from __future__ import annotations
 
+import gc
 import subprocess
 import sys
 
 import pytest
 
-from kafkascope.tui.showing import BEGIN, END, splash
+from kafkascope.tui.showing import BEGIN, END, GC_THRESHOLD, rare_collections, splash
 
 
 def test_it_says_what_is_opened_and_leaves_it_for_the_ui(
@@ -39,3 +40,12 @@ def test_the_first_screen_waits_for_nothing_heavy() -> None:
     code += "print(*{'numpy', 'construct', 'pyarrow', 'scapy'} & {*sys.modules})"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == ""
+
+
+def test_few_looks_for_cycles_while_the_screen_is_there() -> None:
+    before, frozen = gc.get_threshold(), gc.get_freeze_count()
+    with rare_collections():
+        assert gc.get_threshold()[0] == GC_THRESHOLD
+        assert gc.get_freeze_count() > frozen
+    assert gc.get_threshold() == before
+    assert gc.get_freeze_count() == 0
