@@ -278,10 +278,8 @@ class Source:
         descriptor = self._readers.get(file)
         if descriptor is None:
             name = self.names[file]
-            if not is_regular(name):
+            if not is_regular(name) or head_of(name)[1]:
                 raise NotKept(f"the bytes of {spoken(name)} are no longer available")
-            if head_of(name)[1]:
-                raise NotKept(f"the bytes of {name} are no longer available")
             descriptor = self._readers[file] = os.open(name, os.O_RDONLY)
         data = os.pread(descriptor, size, at)
         if len(data) != size:

@@ -90,14 +90,9 @@ def _with_line_feeds(pieces: Iterator[bytes | None]) -> Iterator[bytes | None]:
         yield carriage
 
 
-class FromUtf16(Pieces):
-    """A text of UTF-16 as UTF-8: `kubectl logs ... > FILE` in Windows PowerShell 5 writes it."""
-
-    def __init__(self, head: bytes, stream: ByteStream) -> None:
-        super().__init__(_as_utf8(_raw(head, stream)), stream.close)
-
-
 def _as_utf8(pieces: Iterator[bytes | None]) -> Iterator[bytes | None]:
+    """Yield a text of UTF-16 as UTF-8: `kubectl logs ... > FILE` in Windows PowerShell 5 writes
+    it."""
     decoder = codecs.getincrementaldecoder("utf-16")("replace")
     for piece in pieces:
         if piece is None:
@@ -111,7 +106,7 @@ def restored(stream: ByteStream, head: bytes) -> ByteStream | None:
     terminal changed it; None where that is not so. Streams that cannot be read twice are looked at
     only where `head` is odd."""
     if head.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
-        return FromUtf16(head, stream)
+        return Pieces(_as_utf8(_raw(head, stream)), stream.close)
     if head.startswith(PCAPNG_CHANGED):
         return Restored(head, stream, line_feeds=True)
     if head.startswith(PCAPNG) or size_of_header(head) or is_compressed(head):

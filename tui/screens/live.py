@@ -282,7 +282,6 @@ class LiveBoard(Board):
             self.request(lambda gone: f"Removed {gone['removed']}.", "remove", name=rule["name"])
 
     def hold(self) -> None:
-
         def chosen(text: str) -> None:
             self.request(lambda _: self._holding(text), "hold", filter=text or None)
 
@@ -300,7 +299,6 @@ class LiveBoard(Board):
         return f"Holding stopped; {frames} still held (U releases all)."
 
     def add_rule(self) -> None:
-
         def chosen(text: str) -> None:
             self.request(lambda added: f"Added: {added['rule']['rule']}", "fault", rule=text)
 
