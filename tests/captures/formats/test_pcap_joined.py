@@ -32,23 +32,15 @@ def wanted(tmp_path: Path) -> list[bytes]:
     return found
 
 
-def test_two_files_in_one_have_the_packets_of_both(tmp_path: Path) -> None:
-    path = tmp_path / "joined.pcap"
-    path.write_bytes(ONE + OTHER)
-    assert packets(path) == wanted(tmp_path)
-
-
-@pytest.mark.parametrize("block_bytes", [64, 100, 1000])
-def test_the_header_may_lie_across_blocks(tmp_path: Path, block_bytes: int) -> None:
-    path = tmp_path / "joined.pcap"
-    path.write_bytes(ONE + OTHER)
+@pytest.mark.parametrize("block_bytes", [None, 64, 100, 1000])
+@pytest.mark.parametrize("suffix", ["", ".gz"])
+def test_two_files_in_one_have_the_packets_of_both(
+    tmp_path: Path, block_bytes: int | None, suffix: str
+) -> None:
+    """The header may lie across blocks; members of gz may be joined, too."""
+    path = tmp_path / f"joined.pcap{suffix}"
+    path.write_bytes(b"".join(gzip.compress(each) if suffix else each for each in (ONE, OTHER)))
     assert packets(path, block_bytes) == wanted(tmp_path)
-
-
-def test_members_of_gz_that_were_joined(tmp_path: Path) -> None:
-    path = tmp_path / "joined.pcap.gz"
-    path.write_bytes(gzip.compress(ONE) + gzip.compress(OTHER))
-    assert packets(path) == wanted(tmp_path)
 
 
 def test_a_header_alone_at_the_end_is_no_packet(tmp_path: Path) -> None:

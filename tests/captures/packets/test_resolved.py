@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ssl
 import struct
 from pathlib import Path
 
@@ -9,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from scapy.layers.dns import DNS, DNSQR, DNSRR
-from scapy.layers.inet import IP, UDP
+from scapy.layers.inet import IP, TCP, UDP
 from scapy.layers.inet6 import IPv6
 from scapy.layers.l2 import Ether
 from scapy.utils import wrpcap
@@ -19,6 +20,7 @@ from kafkascope.captures.model import Resolved
 from kafkascope.captures.packets.resolved import in_hosts_file, in_message, in_stream
 from kafkascope.captures.streams.streams import streams
 from kafkascope.captures.tls.messages import server_name
+from tests.kit.captures import block, enhanced, interface, section
 from tests.matrix import pairs
 
 NAME = "kafka-1.prod.internal"
@@ -89,8 +91,6 @@ def test_a_damaged_answer_is_no_error(at: int, value: int) -> None:
 @pytest.mark.parametrize("ip", [IP(dst="10.0.0.4"), IPv6(dst="fd00::4")])
 def test_answers_in_packets(tmp_path: Path, ip: IP | IPv6, port: int, bulk: bool) -> None:
     """Between TCP packets, so that whole blocks are read at once."""
-    from scapy.layers.inet import TCP
-
     packets = [Ether() / IP() / TCP(seq=number, flags="A") / b"x" for number in range(50)]
     packets.insert(7, Ether() / ip / UDP(sport=port, dport=4000) / answer())
     packets.insert(9, Ether() / ip / UDP(sport=4000, dport=4001) / answer())
@@ -98,27 +98,20 @@ def test_answers_in_packets(tmp_path: Path, ip: IP | IPv6, port: int, bulk: bool
     assert named(tmp_path / "dns.pcap", bulk=bulk) == {Resolved(NAME, ("10.0.0.7",), "dns")}
 
 
-def block(kind: int, body: bytes, order: str) -> bytes:
-    size = len(body) + 12
-    return struct.pack(order + "II", kind, size) + body + struct.pack(order + "I", size)
-
-
 @pytest.mark.parametrize("order", ["<", ">"])
 @pytest.mark.parametrize("behind", [False, True])
 def test_name_resolution_blocks(tmp_path: Path, order: str, behind: bool) -> None:
     """In front of the packets, and behind them, where Wireshark adds them."""
-    section = block(0x0A0D0D0A, struct.pack(order + "IHHq", 0x1A2B3C4D, 1, 0, -1), order)
-    interface = block(1, struct.pack(order + "HHI", 1, 0, 0), order)
-    packet = block(6, struct.pack(order + "IIIII", 0, 0, 0, 60, 60) + bytes(60), order)
+    packet = enhanced(order, 0)
     four = bytes((10, 0, 0, 7)) + b"Kafka-1\0kafka-1.prod\0"
     six = bytes(15) + b"\1" + b"six\0"
     records = b""
     for kind, value in ((1, four), (2, six)):
         records += struct.pack(order + "HH", kind, len(value)) + value + bytes(-len(value) % 4)
-    names = block(4, records + bytes(4), order)
+    names = block(order, 4, records + bytes(4))
     parts = [packet, names] if behind else [names, packet]
     path = tmp_path / "names.pcapng"
-    path.write_bytes(section + interface + b"".join(parts))
+    path.write_bytes(section(order) + interface(order) + b"".join(parts))
     assert named(path) == {
         Resolved("kafka-1", ("10.0.0.7",), "block"),
         Resolved("kafka-1.prod", ("10.0.0.7",), "block"),
@@ -140,8 +133,6 @@ def test_a_hosts_file() -> None:
 
 def test_the_name_in_a_tls_hello() -> None:
     """As OpenSSL writes it."""
-    import ssl
-
     out = ssl.MemoryBIO()
     context = ssl.create_default_context()
     with pytest.raises(ssl.SSLWantReadError):

@@ -5,17 +5,15 @@ from __future__ import annotations
 import pickle
 
 from kafkascope.captures.errors import CutShort
-from kafkascope.captures.formats.records import FileGap, add_gap
 from kafkascope.captures.model import Packet
 from kafkascope.captures.parts.split import Index, index, read_split
 from kafkascope.captures.parts.stretches import Stretch, bounds, head_of, joined, walked
 from tests.kit.captures import opener, whole
 
 
-def in_parts(data: bytes, size: int, block_bytes: int) -> tuple[list[Packet], list[FileGap], Index]:
+def in_parts(data: bytes, told: Index, block_bytes: int) -> list[Packet]:
+    """The packets of all parts that an index tells of."""
     found: list[Packet] = []
-    gaps: list[FileGap] = []
-    told = index("x", opener(data), split_bytes=size, block_bytes=block_bytes)
     for each in told.splits:
         split = pickle.loads(pickle.dumps(each))
         assert split == each
@@ -25,18 +23,17 @@ def in_parts(data: bytes, size: int, block_bytes: int) -> tuple[list[Packet], li
                 here.extend(source.packets())
             except CutShort:
                 assert source.gaps or told.compressed
-            for gap in source.gaps.get(0, []):
-                add_gap(gaps, gap)
+            assert source.gaps.get(0, []) == list(split.gaps)
             assert len(here) == split.packets
             found += here
-    return found, gaps, told
+    return found
 
 
 def check(data: bytes, size: int, block_bytes: int) -> Index:
-    expected, damage, holes = whole(data)
-    packets, gaps, told = in_parts(data, size, block_bytes)
-    assert packets == expected
-    assert gaps == told.gaps == holes
+    told = index("x", opener(data), split_bytes=size, block_bytes=block_bytes)
+    packets, damage, holes = whole(data)
+    assert in_parts(data, told, block_bytes) == packets
+    assert told.gaps == holes
     assert told.packets == len(packets)
     assert [told.damage] == damage or (not told.damage and not damage)
     times = [each.time_ns for each in packets]
@@ -60,15 +57,6 @@ def check_index(data: bytes, size: int) -> Index:
     for name in ("packets", "first_ns", "last_ns", "damage", "damage_at", "interfaces", "format"):
         assert getattr(told, name) == getattr(alone, name), name
     assert told.gaps == alone.gaps
-    packets: list[Packet] = []
-    for split in told.splits:
-        with read_split("x", split, opener(data), block_bytes=4096) as source:
-            here: list[Packet] = []
-            try:
-                here.extend(source.packets())
-            except CutShort:
-                assert source.gaps[0] == list(split.gaps)
-            assert len(here) == split.packets
-            packets += here
-    assert (packets, [told.damage] if told.damage else [], told.gaps) == whole(data)
+    damage = [told.damage] if told.damage else []
+    assert (in_parts(data, told, 4096), damage, told.gaps) == whole(data)
     return told

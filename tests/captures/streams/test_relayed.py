@@ -140,25 +140,13 @@ def moved(tape: Tape, by_ns: int) -> Tape:
 def test_clients_that_start_at_once() -> None:
     """With equal first requests, of which the proxy forwards each behind all of them."""
     count = 8
-    tapes = [
-        moved(
-            forwarded(
-                (
-                    CLIENT._replace(port=40000 + n),
-                    FRONT,
-                    BACK._replace(port=51000 + n),
-                    BROKER,
-                )
-            ),
-            n * 1_000,
-        )
-        for n in range(count)
-    ]
+    clients = [CLIENT._replace(port=40000 + n) for n in range(count)]
+    backs = [BACK._replace(port=51000 + n) for n in range(count)]
+    legs = enumerate(zip(clients, backs, strict=True))
+    tapes = [moved(forwarded((one, FRONT, two, BROKER)), n * 1_000) for n, (one, two) in legs]
     _, connections = events(together(*tapes))
-    assert [each.a.port for each in connections] == [40000 + n for n in range(count)]
-    assert [each.translated for each in connections] == [
-        (BACK._replace(port=51000 + n), BROKER) for n in range(count)
-    ]
+    assert [each.a for each in connections] == clients
+    assert [each.translated for each in connections] == [(each, BROKER) for each in backs]
 
 
 def two_clients(first: Endpoint, second: Endpoint, shift_ns: int) -> Tape:

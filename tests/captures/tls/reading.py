@@ -56,8 +56,8 @@ class Read:
         self._offsets[direction] += size
         return self
 
-    def close(self) -> Read:
-        for direction in (CLIENT, SERVER):
+    def close(self, *directions: int) -> Read:
+        for direction in directions or (CLIENT, SERVER):
             self._happened(Closed(self.connection, direction, "fin", self._packets * 1000))
         return self
 

@@ -9,33 +9,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kafkascope.captures.model import (
-    Chunk,
-    Closed,
-    Connection,
-    Endpoint,
-    Gap,
-    HandshakeResult,
-    Piece,
-)
+from kafkascope.captures.model import HandshakeResult
 from kafkascope.captures.tls.sources import KeySources
-from kafkascope.captures.tls.stream import TlsStream
+from tests.captures.tls.reading import Read, cut
 from tests.captures.tls.talks import BROKER, CLIENT, Bytes, contexts, talk
 from tests.kit.authority import Authority
 
 
 def result(told: Bytes, *ends: int) -> HandshakeResult | None:
-    connection = Connection(0, Endpoint("10.0.0.4", 5), Endpoint("10.0.1.2", 9093), 0, True)
-    stream = TlsStream(connection, CLIENT, KeySources())
-    stream.begin()
-    offsets = [0, 0]
-    for direction, data in told:
-        piece = Piece(0, 0, 1, 0, 0)
-        stream.feed(Chunk(connection, direction, offsets[direction], data, [piece]))
-        offsets[direction] += len(data)
-    for direction in ends:
-        stream.feed(Closed(connection, direction, "fin", 0))
-    return stream.tls.result
+    read = Read(KeySources()).take(told)
+    return (read.close(*ends) if ends else read).tls.result
 
 
 VERSIONS = [ssl.TLSVersion.TLSv1_2, ssl.TLSVersion.TLSv1_3]
@@ -138,16 +121,7 @@ def test_who_leaves_says_so_and_has_not_failed() -> None:
 @given(st.lists(st.integers(1, 700), min_size=1, max_size=30), st.booleans())
 def test_any_chunks_tell_the_same(sizes: list[int], trusted: bool) -> None:
     told = RECORDED[trusted]
-    pieces: Bytes = []
-    turn = 0
-    for direction, data in told:
-        at = 0
-        while at < len(data):
-            size = sizes[turn % len(sizes)]
-            turn += 1
-            pieces.append((direction, data[at : at + size]))
-            at += size
-    assert result(pieces) == result(told)
+    assert result(cut(told, sizes)) == result(told)
 
 
 @given(st.lists(st.tuples(st.integers(0, 1), st.binary(max_size=60)), max_size=20))
@@ -156,32 +130,16 @@ def test_garbage_tells_something_or_nothing(told: Bytes) -> None:
 
 
 def test_nothing_is_told_behind_a_gap(broker: Path, authority: Authority) -> None:
-    client, server = contexts(broker, authority)
-    told = talk(client, server)
-    connection = Connection(0, Endpoint("10.0.0.4", 5), Endpoint("10.0.1.2", 9093), 0, True)
-    stream = TlsStream(connection, CLIENT, KeySources())
-    stream.begin()
-    stream.feed(Gap(connection, BROKER, 0, 10, 0, "lost"))
-    for direction, data in told:
-        stream.feed(Chunk(connection, direction, 0, data, [Piece(0, 0, 1, 0, 0)]))
-    assert stream.over
-    assert stream.tls.result is None
+    told = talk(*contexts(broker, authority))
+    read = Read(KeySources()).lose(BROKER, 10).take(told)
+    assert read.stream.over
+    assert read.tls.result is None
 
 
 def test_a_small_record_behind_a_gap_is_no_alert(broker: Path, authority: Authority) -> None:
-    client, server = contexts(broker, authority)
-    told = talk(client, server, work=False)[:2]
-    connection = Connection(0, Endpoint("10.0.0.4", 5), Endpoint("10.0.1.2", 9093), 0, True)
-    stream = TlsStream(connection, CLIENT, KeySources())
-    stream.begin()
-    offsets = [0, 0]
-    for direction, data in told:
-        stream.feed(Chunk(connection, direction, offsets[direction], data, [Piece(0, 0, 1, 0, 0)]))
-        offsets[direction] += len(data)
-    stream.feed(Gap(connection, CLIENT, offsets[CLIENT], 80, 0, "lost"))
-    data = b"\x17\3\3\0\x23" + bytes(35)
-    stream.feed(Chunk(connection, CLIENT, offsets[CLIENT] + 80, data, [Piece(0, 0, 2, 0, 0)]))
-    assert stream.tls.result is None
+    told = talk(*contexts(broker, authority), work=False)[:2]
+    read = Read(KeySources()).take(told).lose(CLIENT, 80)
+    assert read.take([(CLIENT, b"\x17\3\3\0\x23" + bytes(35))]).tls.result is None
 
 
 RECORDED: dict[bool, Bytes] = {}

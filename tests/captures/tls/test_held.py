@@ -7,15 +7,15 @@ from time import process_time
 import pytest
 
 from kafkascope.captures.limits import LIMITS
-from kafkascope.captures.model import Connection, Endpoint, Piece, Tls
+from kafkascope.captures.model import Piece, Tls
 from kafkascope.captures.tls import messages, search
 from kafkascope.captures.tls.keys.epoch import FullHandshake, Sessions
 from kafkascope.captures.tls.keys.keylog import KeyLog
 from kafkascope.captures.tls.negotiation import Negotiation
 from kafkascope.captures.tls.search import Search
 from kafkascope.captures.tls.sources import KeySources
-from kafkascope.captures.tls.stream import TlsStream
-from tests.captures.tls.writer import CLIENT, SERVER, Talk, extension, message, vector
+from tests.captures.tls.reading import Read
+from tests.captures.tls.writer import CLIENT, Talk, extension, message, vector
 
 RANDOM = bytes(range(32))
 
@@ -54,22 +54,13 @@ def test_a_certificate_larger_than_any_is_not_kept(size: int, kept: bool) -> Non
 
 
 def test_what_is_kept_of_a_handshake_counts_as_held_and_is_given_up() -> None:
-    connection = Connection(0, Endpoint("a", 1), Endpoint("b", 2), 0)
-    stream = TlsStream(connection, CLIENT, KeySources(KeyLog()))
-    stream.begin()
     talk = Talk(0xC02F)
-    from kafkascope.captures.model import Chunk
-
-    records = [
-        (CLIENT, b"\x16\3\1" + vector(2, hello(ticket=b"t" * 10_000))),
-        (SERVER, talk.pairs()[1][1]),
-    ]
-    for side, data in records:
-        stream.feed(Chunk(connection, side, 0, data, [Piece(0, 0, 0, 0, 0)]))
-    assert stream.held > 10_000
-    stream.evict()
-    assert stream.held == 0
-    assert stream.tls.error != "damaged"
+    read = Read(KeySources(KeyLog()))
+    read.take([(CLIENT, b"\x16\3\1" + vector(2, hello(ticket=b"t" * 10_000))), talk.pairs()[1]])
+    assert read.stream.held > 10_000
+    read.stream.evict()
+    assert read.stream.held == 0
+    assert read.tls.error != "damaged"
 
 
 def test_sessions_forget_the_oldest_as_fast_as_they_learn() -> None:

@@ -11,14 +11,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kafkascope.captures.tls.keys.keylog import KeyLog
-from kafkascope.captures.tls.keys.suites import suite_of
+from kafkascope.captures.tls.keys.suites import SUITE_NAMES, Suite, suite_of
 from kafkascope.captures.tls.sources import KeySources
 from kafkascope.captures.tls.stream import TlsStream
 from tests.captures.tls.reading import VARIANTS, Bytes, Read, assert_part, cut, keys, work
 from tests.captures.tls.writer import CLIENT, SERVER, Talk
 
 MODERN = (0x1301, 0x1302, 0x1303, 0x1304, 0x1305)
-OLD = (0xC02F, 0xC030, 0xCCA8, 0xC09C, 0xC0A0, 0x002F, 0x003D, 0xC014, 0xC028, 0x009E)
+SUPPORTED = [suite for suite in map(suite_of, SUITE_NAMES) if suite.cipher]
 
 
 def assert_whole(read: Read, talk: Talk) -> None:
@@ -28,9 +28,10 @@ def assert_whole(read: Read, talk: Talk) -> None:
     assert read.tls.decrypted == tuple(map(len, talk.plain))
 
 
-@pytest.mark.parametrize("suite", [*MODERN, *OLD], ids=lambda number: suite_of(number).name)
-def test_every_kind_of_suite(suite: int) -> None:
-    talk = work(Talk(suite))
+@pytest.mark.parametrize("etm", [False, True])
+@pytest.mark.parametrize("suite", SUPPORTED, ids=lambda suite: suite.name)
+def test_every_suite(suite: Suite, etm: bool) -> None:
+    talk = work(Talk(suite.number, etm=etm))
     assert_whole(Read(keys(talk)).take(talk.pairs()), talk)
 
 

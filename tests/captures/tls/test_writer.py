@@ -1,5 +1,4 @@
-"""The connections that tests write are such as tshark reads, and so is what our modules read of
-them, record by record."""
+"""The connections that tests write are such as tshark reads."""
 
 from __future__ import annotations
 
@@ -13,10 +12,8 @@ import pytest
 from kafkascope.captures.build import Composer
 from kafkascope.captures.formats.write import PcapngWriter
 from kafkascope.captures.model import Endpoint
-from kafkascope.captures.tls.keys.keylog import KeyLog
-from kafkascope.captures.tls.keys.suites import SUITE_NAMES, Suite, suite_of
-from tests.captures.tls.opened import opened
-from tests.captures.tls.writer import CLIENT, DATA, SERVER, Talk, certificate
+from kafkascope.captures.tls.keys.suites import SUITE_NAMES, suite_of
+from tests.captures.tls.writer import CLIENT, SERVER, Talk, certificate
 from tests.matrix import each_nth
 
 SUPPORTED = [suite for suite in map(suite_of, SUITE_NAMES) if suite.cipher]
@@ -61,33 +58,6 @@ def shapes() -> dict[str, list[Talk]]:
         "fragments of 1.2": [said(Talk(0xC030, seed=15, split=7, coalesce=False, alpn="kafka"))],
         "no certificate": [said(Talk(0xC028, seed=16, client_certificate=b"", padding=3))],
     }
-
-
-@pytest.mark.parametrize("etm", [False, True])
-@pytest.mark.parametrize("suite", SUPPORTED, ids=lambda suite: suite.name)
-def test_every_suite_is_opened(suite: Suite, etm: bool) -> None:
-    talk = said(Talk(suite.number, etm=etm))
-    log = KeyLog()
-    log.add(talk.keylog().encode())
-    found = opened(talk.pairs(), log)
-    assert found.suite == suite
-    assert found.encrypt_then_mac == (etm and bool(suite.mac))
-    inside = [each[:1] + each[2:4] for each in talk.sent if each.encrypted]
-    assert found.records == inside
-    assert [found.data(each) for each in (CLIENT, SERVER)] == list(talk.plain)
-
-
-def test_what_is_written_depends_on_the_seed_alone() -> None:
-    assert said(Talk(0x1301, seed=5)).pairs() == said(Talk(0x1301, seed=5)).pairs()
-    assert said(Talk(0x1301, seed=5)).pairs() != said(Talk(0x1301, seed=6)).pairs()
-
-
-def test_sizes_cut_data_into_records() -> None:
-    talk = Talk().client(b"abcdef", [3, 0, 1])
-    assert [each.plain for each in talk.sent if each.kind == DATA] == [
-        *(b"abc", b"", b"d"),
-        *(b"ef",),
-    ]
 
 
 def capture(talks: list[Talk], path: Path, keys: str) -> None:

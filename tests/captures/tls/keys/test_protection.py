@@ -9,23 +9,39 @@ import subprocess
 import sys
 from functools import partial
 from pathlib import Path
+from struct import pack
 
 import pytest
 from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
+from kafkascope.captures.model import HandshakeResult
 from kafkascope.captures.tls.keys.derive import Keys, key_block, traffic_keys
 from kafkascope.captures.tls.keys.keylog import KeyLog
-from kafkascope.captures.tls.keys.protection import BadRecord, protection_12, protection_13
+from kafkascope.captures.tls.keys.protection import (
+    BadRecord,
+    Buffer,
+    Protection,
+    protection_12,
+    protection_13,
+)
 from kafkascope.captures.tls.keys.suites import SUITE_NAMES, Suite, suite_of
-from tests.captures.tls.opened import Opened, open_with, opened, records
+from kafkascope.captures.tls.sources import KeySources
+from tests.captures.tls.reading import Read
 from tests.captures.tls.rfc8448 import CLIENT_TRAFFIC, SERVER_TRAFFIC
-from tests.captures.tls.talks import Bytes, contexts, talk
+from tests.captures.tls.talks import contexts, talk
 from tests.captures.tls.writer import CLIENT, Talk
 from tests.kit.authority import Authority
 
 HEX = bytes.fromhex
 GCM = suite_of(0x1301)
+
+
+def open_with(
+    protection: Protection, sequence: int, kind: int, version: int, body: Buffer
+) -> tuple[int, bytes]:
+    """What opens behind a header of these."""
+    return protection.open(sequence, pack(">BHH", kind, version, len(body)), body)
 
 
 def test_records_of_rfc_8448() -> None:
@@ -102,7 +118,8 @@ def test_a_suite_without_support_has_no_protection() -> None:
 
 def real(
     version: ssl.TLSVersion, ciphers: str, etm: bool, broker: Path, authority: Authority, keys: Path
-) -> tuple[Bytes, Opened]:
+) -> Read:
+    """What is read of a connection between both ends of OpenSSL."""
     client, server = contexts(broker, authority)
     client.minimum_version = client.maximum_version = version
     for each in (client, server):
@@ -115,7 +132,10 @@ def real(
     log = KeyLog()
     log.add(keys.read_bytes())
     assert log.unusable == 0
-    return told, opened(told, log)
+    read = Read(KeySources(log)).take(told)
+    assert list(map(bytes, read.plain)) == [b"a" * 100, b"b" * 100]
+    assert (read.tls.error, read.tls.result) == ("", HandshakeResult("established"))
+    return read
 
 
 OPENSSL = [
@@ -130,21 +150,15 @@ def test_what_openssl_seals_is_opened(
     ciphers: str, broker: Path, authority: Authority, tmp_path: Path
 ) -> None:
     for etm in (True, False):
-        _, found = real(ssl.TLSVersion.TLSv1_2, ciphers, etm, broker, authority, tmp_path / "keys")
-        assert found.version == 0x303
-        assert found.encrypt_then_mac == (etm and bool(found.suite.mac))
-        assert found.data(0) == b"a" * 100
-        assert found.data(1) == b"b" * 100
-        assert [plain[0] for _, kind, plain in found.records if kind == 22] == [20, 20]
+        read = real(ssl.TLSVersion.TLSv1_2, ciphers, etm, broker, authority, tmp_path / "keys")
+        assert read.tls.version == "TLS 1.2"
 
 
 def test_what_openssl_seals_in_tls_13_is_opened(
     broker: Path, authority: Authority, tmp_path: Path
 ) -> None:
-    _, found = real(ssl.TLSVersion.TLSv1_3, "DEFAULT", True, broker, authority, tmp_path / "keys")
-    assert (found.version, found.suite.name) == (0x304, "TLS_AES_256_GCM_SHA384")
-    assert found.data(0) == b"a" * 100
-    assert found.data(1) == b"b" * 100
+    read = real(ssl.TLSVersion.TLSv1_3, "DEFAULT", True, broker, authority, tmp_path / "keys")
+    assert (read.tls.version, read.tls.suite) == ("TLS 1.3", "TLS_AES_256_GCM_SHA384")
 
 
 def test_nothing_heavy_is_loaded_before_a_secret_is_used() -> None:
@@ -176,15 +190,13 @@ def test_any_flipped_bit_is_a_bad_record(suite: Suite, etm: bool) -> None:
             data = bytearray(sent.data)
             data[bit // 8] ^= 1 << bit % 8
             with pytest.raises(BadRecord):
-                open_with(protection, first + index, *records(bytes(data))[0])
-        kind, version, body = records(sent.data)[0]
-        for wrong in (first + index + 1, first + index - 1):
-            with pytest.raises(BadRecord):
-                open_with(protection, wrong, kind, version, body)
+                protection.open(first + index, bytes(data[:5]), bytes(data[5:]))
+        header, body = sent.data[:5], sent.data[5:]
+        with pytest.raises(BadRecord):
+            protection.open(first + index - 1, header, body)
         for cut in (body[:-1], body[1:], body + b"\0", body[16:], body[:-16], b""):
             with pytest.raises(BadRecord):
-                open_with(protection, first + index, kind, version, cut)
-        header = sent.data[:5]
+                open_with(protection, first + index, sent.data[0], 0x303, cut)
         for each in (body, memoryview(body)):
             assert protection.open(first + index, header, each) == (23, sent.plain)
             with pytest.raises(BadRecord):
