@@ -21,7 +21,6 @@ def test_prefers_dumpcap_then_tcpdump(monkeypatch: pytest.MonkeyPatch) -> None:
     ]
     installed.discard("dumpcap")
     command = capture_command("lo", "port 9092")
-    assert command is not None
     assert command[0] == "/x/tcpdump"
     assert command[-2:] == ["--", "port 9092"]
     installed.clear()

@@ -125,8 +125,6 @@ def test_a_closed_pipe_ends_quietly(args: list[str], tmp_path: Path) -> None:
         process = subprocess.Popen(
             [*RUN, *args], stdin=stdin, stdout=subprocess.PIPE, stderr=subprocess.PIPE, cwd=ROOT
         )
-    assert process.stdout is not None
-    assert process.stderr is not None
     process.stdout.close()
     with process.stderr:
         assert process.wait(60) == 141
@@ -215,32 +213,14 @@ HEARTBEAT = {"group_id": "g", "generation_id": 7, "member_id": "m"}
 BODY = "0001670000000700016d"
 
 
-def test_encode_and_decode_are_inverse() -> None:
+def test_encode_and_decode_are_inverse(tmp_path: Path) -> None:
     code, out, _ = run("encode", "Heartbeat", "0", "--request", json.dumps(HEARTBEAT))
     assert (code, out) == (0, BODY + "\n")
-    for form in (out.strip(), "00 01 67 00:00,00 07 0x00 0x01 0x6d", "AAFnAAAABwABbQ=="):
-        code, out, _ = run("decode", "HeartbeatRequest", "0", form)
-        assert (code, json.loads(out)) == (0, HEARTBEAT)
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        "00000000: 0001 6700 0000 0700 016d  ..g......m",
-        "00000000  00 01 67 00 00 00 07 00  01 6d                    |..g......m|",
-        "0000   00 01 67 00 00 00 07 00 01 6d   ..g......m",
-        "<<0,1,103,0,0,0,7,0,1,109>>",
-        "[0, 1, 103, 0, 0, 0, 7, 0, 1, 109]",
-    ],
-)
-def test_dumps_are_read(text: str, tmp_path: Path) -> None:
     file = tmp_path / "dump.txt"
-    file.write_text(text)
-    assert run("decode", "HeartbeatRequest", "0", str(file))[:2] == (0, compact(HEARTBEAT))
-    assert run("decode", "HeartbeatRequest", "0", stdin=text.encode())[:2] == (
-        0,
-        compact(HEARTBEAT),
-    )
+    file.write_text(out)
+    for more, stdin in (([BODY], b""), ([str(file)], b""), ([], out.encode())):
+        said = run("decode", "HeartbeatRequest", "0", *more, stdin=stdin)
+        assert said[:2] == (0, compact(HEARTBEAT))
 
 
 def compact(value: object) -> str:

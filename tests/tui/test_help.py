@@ -36,7 +36,6 @@ def commands(
     if isinstance(command, click.Group):
         for name in command.list_commands(context):
             below = command.get_command(context, name)
-            assert below is not None
             yield (*words, name), below
             yield from commands(below, (*words, name))
 

@@ -42,7 +42,6 @@ def payloads(name: str = "avro-registry") -> Payloads:
 
 def tree_of(store: Store, number: int, with_: Payloads | None) -> Tree:
     exchange = store.exchange(number)
-    assert exchange is not None
     return Document(exchange, store.session.context.names, payloads=lambda: with_).tree("Request")
 
 
@@ -87,7 +86,6 @@ def test_a_schema_that_somebody_has_to_be_asked_for_is_looked_up_in_the_thread(
 
     async def steps(app: ScopeApp, pilot: Any) -> None:
         row = app.workspace.session.index_of(5)
-        assert row is not None
         app.list.move_to(row)
         await pilot.settle()
         app.inspector.show_tab("Request")

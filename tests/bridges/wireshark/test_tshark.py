@@ -88,7 +88,6 @@ def broker() -> Iterator[int]:
     """The port of a capture as a broker."""
     command = [sys.executable, "-m", "kafkascope", "serve", SAMPLE, "--listen", "127.0.0.1:0"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as served:
-        assert served.stdout is not None
         line = served.stdout.readline().decode()
         yield int(line.strip().rpartition(":")[2])
         served.send_signal(signal.SIGINT)
@@ -343,8 +342,9 @@ def test_tshark_tells_what_is_wrong(
     assert said in done.stderr
 
 
-def test_it_ends_with_the_reader(folder: Path, broker: int, tmp_path: Path) -> None:
-    """Whoever reads the pipe may be killed: nothing of ours stays."""
+@pytest.mark.parametrize("killed", [False, True])
+def test_it_ends_with_the_reader(folder: Path, broker: int, tmp_path: Path, killed: bool) -> None:
+    """Whoever reads the pipe may be killed, and it may be killed itself: nothing of ours stays."""
     fifo = tmp_path / "pipe"
     os.mkfifo(fifo)
     port = free_port()
@@ -354,23 +354,12 @@ def test_it_ends_with_the_reader(folder: Path, broker: int, tmp_path: Path) -> N
         with fifo.open("rb") as reader:
             assert reader.read(4) == b"\x0a\x0d\x0d\x0a"
             assert ask(port, b"x")
-        assert program.wait(PATIENCE_S) == 0
+            if killed:
+                program.kill()
+                program.wait(PATIENCE_S)
+                none_left(f"--listen=127.0.0.1:{port}")
+        assert killed or program.wait(PATIENCE_S) == 0
     none_left(f"--listen=127.0.0.1:{port}")
-
-
-def test_its_own_end_is_that_of_the_proxy(folder: Path, broker: int, tmp_path: Path) -> None:
-    """Killed itself, it leaves no proxy behind either."""
-    fifo = tmp_path / "pipe"
-    os.mkfifo(fifo)
-    port = free_port()
-    options = ["--upstream", f"127.0.0.1:{broker}", "--listen", f"127.0.0.1:{port}"]
-    command = [folder / "kafkascope", "--extcap-interface", PROXY, "--capture", "--fifo", fifo]
-    with subprocess.Popen([*command, *options]) as program, fifo.open("rb") as reader:
-        assert ask(port, b"x")
-        assert reader.read(4) == b"\x0a\x0d\x0d\x0a"
-        program.kill()
-        program.wait(PATIENCE_S)
-        none_left(f"--listen=127.0.0.1:{port}")
 
 
 def test_installed_and_uninstalled(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from random import Random
 from struct import pack
 
@@ -126,35 +127,22 @@ def test_a_capture_sent_in_the_packet_before_is_not_taken_for_ours() -> None:
     assert [each.data for each in after] == expected
 
 
-@pytest.mark.parametrize("fraction", [1_000_000, 4_000_000])
-def test_a_record_that_is_only_odd_is_no_damage(fraction: int) -> None:
-    """Some clocks write a million microseconds."""
+@pytest.mark.parametrize(
+    ("which", "at", "new"),
+    [
+        (slice(4, 5), -12, lambda _: 1_000_000),  # of microseconds, as some clocks write
+        (slice(4, 5), -12, lambda _: 4_000_000),
+        (slice(3, None), -4, lambda packet: packet.length - 4),  # tags were put back in
+        (slice(None), -4, lambda _: 10),  # sizes that were swapped, in each record
+    ],
+)
+def test_records_that_are_only_odd_are_no_damage(
+    which: slice, at: int, new: Callable[[Packet], int]
+) -> None:
     data = bytearray(made("pcap", "<"))
     packets, *_ = whole(bytes(data))
-    at = packets[4].at - 16
-    data[at + 4 : at + 8] = pack("<I", fraction)
-    after, damage, _ = whole(bytes(data))
-    assert not damage
-    assert len(after) == len(packets)
-    check_index(bytes(data), 500)
-
-
-def test_tags_that_were_put_back_in_are_no_damage() -> None:
-    data = bytearray(made("pcap", "<"))
-    packets, *_ = whole(bytes(data))
-    for packet in packets[3:]:
-        data[packet.at - 4 : packet.at] = pack("<I", packet.length - 4)
-    after, damage, _ = whole(bytes(data))
-    assert not damage
-    assert len(after) == len(packets)
-
-
-def test_a_program_that_writes_odd_records_is_believed() -> None:
-    """Sizes that were swapped: every record seems to hold more than was on the wire."""
-    data = bytearray(made("pcap", "<"))
-    packets, *_ = whole(bytes(data))
-    for packet in packets:
-        data[packet.at - 4 : packet.at] = pack("<I", 10)
+    for packet in packets[which]:
+        data[packet.at + at : packet.at + at + 4] = pack("<I", new(packet))
     after, damage, _ = whole(bytes(data))
     assert not damage
     assert [each.data for each in after] == [each.data for each in packets]

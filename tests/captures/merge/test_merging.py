@@ -88,7 +88,6 @@ def test_what_any_copy_holds_is_there(
             write(paths[-1], frames, number * shift_ns)
         found, source = read(rng.sample(paths, len(paths)))
         assert found == numbered(whole)
-        assert source.order is not None
         ahead = {Path(source.names[each.file]).stem: each for each in source.order.shared}
         assert {name: each.ahead_ns for name, each in ahead.items()} == {
             str(number): number * shift_ns for number in range(1, copies)
@@ -100,7 +99,6 @@ def test_a_file_given_twice_counts_once(tmp_path: Path) -> None:
     write(tmp_path / "a.pcap", whole)
     found, source = read([tmp_path / "a.pcap", tmp_path / "a.pcap"])
     assert found == numbered(whole)
-    assert source.order is not None
     (shared,) = source.order.shared
     assert (shared.both, shared.own, shared.ahead_ns) == (len(whole), 0, 0)
 

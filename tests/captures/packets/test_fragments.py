@@ -110,7 +110,6 @@ def test_the_snaplen_cuts_parts_too() -> None:
     keeper = Fragments()
     for number, data in enumerate(fragments4(tcp(bytes(292)), 104), 1):
         (found,) = keeper.segments_of(packet(data[:80], length=len(data), number=number))
-        assert isinstance(found, Segment)
         assert len(found.payload) < found.length
 
 

@@ -69,7 +69,6 @@ def test_reads_what_scapy_built(name: str) -> None:
     link_type, built = WHOLE[name]
     data = bytes(built)
     found = segment_of(packet(data, link_type=link_type))
-    assert isinstance(found, Segment)
     again = built.__class__(data)[inet.TCP]
     payload = bytes(again.payload) if not again.haslayer(packets.Padding) else b""
     assert (found.seq, found.ack, found.flags) == (again.seq, again.ack, int(again.flags))
@@ -114,14 +113,12 @@ def test_a_total_length_of_zero_means_the_rest_of_the_frame() -> None:
     data = bytearray(bytes(ETHER / four() / tcp()))
     data[16:18] = b"\0\0"
     found = segment_of(packet(bytes(data)))
-    assert isinstance(found, Segment)
     assert bytes(found.payload) == DATA
 
 
 def test_authentication_is_no_end() -> None:
     data = bytes(ETHER / four(proto=51) / (b"\x06\x04" + bytes(22)) / tcp())
     found = segment_of(packet(data))
-    assert isinstance(found, Segment)
     assert bytes(found.payload) == DATA
     assert segment_of(packet(data[:35], length=len(data))) == "cut"
 
@@ -129,14 +126,12 @@ def test_authentication_is_no_end() -> None:
 def test_the_snaplen_leaves_the_length_on_the_wire() -> None:
     data = bytes(ETHER / four() / tcp(b"x" * 100))
     found = segment_of(packet(data[:-60], length=len(data)))
-    assert isinstance(found, Segment)
     assert (len(found.payload), found.length) == (40, 100)
 
 
 def test_tcp_needs_its_first_14_bytes_only() -> None:
     data = bytes(ETHER / four() / tcp(b"x" * 100))
     found = segment_of(packet(data[:48], length=len(data)))
-    assert isinstance(found, Segment)
     assert (bytes(found.payload), found.length, found.seq) == (b"", 100, 7)
 
 
@@ -181,24 +176,11 @@ LINKS: dict[str, tuple[int, bytes]] = {
     "radiotap": (127, b"\x00\x00\x08\x00" + bytes(4) + b"\x08\x01" + bytes(22) + SNAP),
     "radiotap, padded": (
         127,
-        b"\x00\x00\x19\x00\x03\x00\x00\x00"
-        + bytes(8)
-        + b"\x20"
-        + bytes(8)
-        + b"\x88\x01"
-        + bytes(24)
-        + b"\x00\x00"
-        + SNAP,
+        b"\0\0\x19\0\3\0\0\0" + bytes(8) + b"\x20" + bytes(8) + b"\x88\1" + bytes(26) + SNAP,
     ),
     "ppi": (192, b"\x00\x00\x0c\x00\x69\x00\x00\x00" + bytes(4) + b"\x08\x01" + bytes(22) + SNAP),
-    "macos tap, ethernet": (
-        258,
-        b"\x6c\x00\x00\x00\x01\x00\x00\x00\x01\x00\x00\x00" + bytes(96) + bytes(12) + b"\x08\x00",
-    ),
-    "macos tap, loopback": (
-        149,
-        b"\x6c\x00\x00\x00\x01\x00\x00\x00\x00\x00\x00\x00" + bytes(96) + b"\x02\x00\x00\x00",
-    ),
+    "macos tap, ethernet": (258, b"\x6c\0\0\0\1\0\0\0\1\0\0\0" + bytes(108) + b"\x08\0"),
+    "macos tap, loopback": (149, b"\x6c\0\0\0\1" + bytes(103) + b"\2\0\0\0"),
     "solaris": (226, bytes(24)),
     "bsd ipsec": (109, bytes(12)),
     "sll2 with a tag": (276, b"\x81\x00" + bytes(18) + b"\x00\x05\x08\x00"),
@@ -210,7 +192,6 @@ def test_link_headers(name: str) -> None:
     link_type, head = LINKS[name]
     body = bytes(four() / tcp())
     found = segment_of(packet(head + body, link_type=link_type))
-    assert isinstance(found, Segment)
     assert bytes(found.payload) == DATA
     for size in range(len(head)):
         short = segment_of(packet(head[:size], link_type=link_type, length=200))
@@ -237,8 +218,6 @@ def test_the_interface_of_linux_cooked_v2_tells_copies_apart() -> None:
         )
         for n in (1, 2)
     )
-    assert isinstance(one, Segment)
-    assert isinstance(two, Segment)
     assert one.copy == two.copy
     assert one.interface != two.interface
 

@@ -43,7 +43,6 @@ def check(data: bytes, size: int, block_bytes: int) -> Index:
 
 def index_of(data: bytes, size: int) -> tuple[Index, list[Stretch]]:
     head = head_of("x", opener(data))
-    assert head is not None
     found = [
         walked("x", opener(data), head, start, end, block_bytes=4096)
         for start, end in bounds(len(data), size)

@@ -42,49 +42,35 @@ def connection_of(segments: list[Segment]) -> Connection:
     return next(event.connection for event in fed(segments) if isinstance(event, Opened))
 
 
+AB, CD = segment(0, 100, b"ab"), segment(0, 102, b"cd")
+TOLD = ["0 +0 b'ab'", "0 +2 b'cd'"]
 TABLE: dict[str, tuple[list[Segment], list[str]]] = {
-    "in order": (
-        [segment(0, 100, b"ab"), segment(0, 102, b"cd")],
-        ["0 +0 b'ab'", "0 +2 b'cd'"],
-    ),
-    "swapped": (
-        [segment(0, 102, b"cd"), segment(0, 100, b"ab")],
-        ["0 +0 b'ab'", "0 +2 b'cd'"],
-    ),
-    "retransmitted": (
-        [segment(0, 100, b"ab"), segment(0, 100, b"ab"), segment(0, 102, b"cd")],
-        ["0 +0 b'ab'", "0 +2 b'cd'"],
-    ),
-    "retransmitted with more": (
-        [segment(0, 100, b"ab"), segment(0, 100, b"abcd")],
-        ["0 +0 b'ab'", "0 +2 b'cd'"],
-    ),
+    "in order": ([AB, CD], TOLD),
+    "swapped": ([CD, AB], TOLD),
+    "retransmitted": ([AB, AB, CD], TOLD),
+    "retransmitted with more": ([AB, segment(0, 100, b"abcd")], TOLD),
     "the first bytes win": (
         [segment(0, 102, b"CD"), segment(0, 100, b"abcdef")],
         ["0 +0 b'ab'", "0 +2 b'CD'", "0 +4 b'ef'"],
     ),
     "the first bytes win on both sides": (
-        [segment(0, 100, b"ab"), segment(0, 104, b"EF"), segment(0, 101, b"xcdx")],
-        ["0 +0 b'ab'", "0 +2 b'cd'", "0 +4 b'EF'"],
+        [AB, segment(0, 104, b"EF"), segment(0, 101, b"xcdx")],
+        [*TOLD, "0 +4 b'EF'"],
     ),
     "keep-alive with a garbage byte": (
-        [segment(0, 100, b"ab"), segment(0, 101, b"\0", ms=50), segment(0, 102, b"cd", ms=60)],
-        ["0 +0 b'ab'", "0 +2 b'cd'"],
+        [AB, segment(0, 101, b"\0", ms=50), segment(0, 102, b"cd", ms=60)],
+        TOLD,
     ),
     "window probe with the next byte": (
-        [segment(0, 100, b"ab"), segment(0, 102, b"c"), segment(0, 102, b"cd")],
+        [AB, segment(0, 102, b"c"), CD],
         ["0 +0 b'ab'", "0 +2 b'c'", "0 +3 b'd'"],
     ),
     "lost, at the end of the capture": (
-        [segment(0, 100, b"ab"), segment(0, 105, b"fg")],
+        [AB, segment(0, 105, b"fg")],
         ["0 +0 b'ab'", "0 gap +2 3 lost", "0 +5 b'fg'"],
     ),
     "lost and acknowledged": (
-        [
-            segment(0, 105, b"fg", ms=1),
-            segment(1, 500, ack=107, ms=2),
-            *noise(LATER),
-        ],
+        [segment(0, 105, b"fg", ms=1), segment(1, 500, ack=107, ms=2), *noise(LATER)],
         ["0 gap +0 5 lost", "0 +5 b'fg'"],
     ),
     "an answer waits for its lost question": (
@@ -108,30 +94,24 @@ TABLE: dict[str, tuple[list[Segment], list[str]]] = {
         ["0 +0 b'ab'", "0 gap +2 8 cut", "0 +10 b'cd'"],
     ),
     "FIN before the last bytes": (
-        [segment(0, 102, b"cd", flags=FIN | ACK), segment(0, 100, b"ab")],
-        ["0 +0 b'ab'", "0 +2 b'cd'", "0 fin"],
+        [segment(0, 102, b"cd", flags=FIN | ACK), AB],
+        [*TOLD, "0 fin"],
     ),
     "FIN tells of lost bytes": (
         [segment(0, 104, flags=FIN | ACK), segment(1, 500, ack=105), *noise(LATER)],
         ["0 gap +0 4 lost", "0 fin"],
     ),
-    "RST": (
-        [segment(0, 100, b"ab"), segment(1, 500, flags=RST)],
-        ["0 +0 b'ab'", "1 rst"],
-    ),
+    "RST": ([AB, segment(1, 500, flags=RST)], ["0 +0 b'ab'", "1 rst"]),
     "bytes under way at an RST": (
-        [segment(1, 500, flags=RST | ACK, ack=100), segment(0, 100, b"ab")],
+        [segment(1, 500, flags=RST | ACK, ack=100), AB],
         ["1 rst", "0 +0 b'ab'"],
     ),
-    "far ahead and alone": (
-        [segment(0, 0x4000_0000, b"xx"), segment(0, 100, b"ab")],
-        ["0 +0 b'ab'"],
-    ),
+    "far ahead and alone": ([segment(0, 0x4000_0000, b"xx"), AB], ["0 +0 b'ab'"]),
     "far ahead and going on there": (
         [segment(0, 0x4000_0000, b"xx"), segment(0, 0x4000_0002, b"yy")],
         [f"0 gap +0 {0x4000_0002 - 100} lost", f"0 +{0x4000_0002 - 100} b'yy'"],
     ),
-    "SYN again": ([segment(0, 99, flags=SYN), segment(0, 100, b"ab")], ["0 +0 b'ab'"]),
+    "SYN again": ([segment(0, 99, flags=SYN), AB], ["0 +0 b'ab'"]),
 }
 
 

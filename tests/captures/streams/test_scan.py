@@ -234,7 +234,6 @@ def test_all_packets_are_read_at_once(way: str, levels: int) -> None:
     data = tape.pcap()
     block = next(Source(["x"], None, {0: Trickle(data)}).blocks())
     columns = columns_of(block)
-    assert columns is not None
     assert not columns.others
     assert outcome(data, True) == outcome(data, False)
 

@@ -81,7 +81,6 @@ class Shell:
         self._chosen(key)
 
     def answer(self, text: str) -> None:
-        assert self.question is not None
         self.question[1](text)
 
     def until(self, done: Callable[[], bool]) -> None:

@@ -67,7 +67,6 @@ def test_a_comment_is_asked_for_with_what_was_said(store: Store) -> None:
     marks.comment()
     shell.answer("slow")
     marks.comment()
-    assert shell.question is not None
     assert (shell.question[0], shell.question[2]) == (f"Comment on {context.list.number}", "slow")
     shell.answer("")
     assert not context.workspace.notes.comments
@@ -99,10 +98,13 @@ def test_where_nobody_can_go_is_explained(store: Store, text: str, said: str) ->
     assert context.list.cursor == 0
 
 
-def test_a_number_moves_the_cursor(store: Store) -> None:
+def test_a_number_or_a_time_moves_the_cursor(store: Store) -> None:
     context, shell = desk(store)
-    SearchController(context).goto(str(store.session.columns["number"][context.workspace.view[7]]))
+    search, columns = SearchController(context), store.session.columns
+    search.goto(str(columns["number"][context.workspace.view[7]]))
     assert (context.list.cursor, shell.told) == (7, [])
+    search.goto("1s")
+    assert columns["time_ns"][context.list.index] >= columns["time_ns"][0] + 1_000_000_000
 
 
 def test_a_search_goes_on_in_messages_and_finds_the_row(store: Store) -> None:
@@ -135,7 +137,6 @@ def test_the_next_on_the_connection(store: Store) -> None:
     shell.step = search.step  # type: ignore[attr-defined]
     connections = store.session.columns["connection"]
     search.connection(1)
-    assert context.list.index is not None
     assert context.list.cursor > 0
     assert connections[context.list.index] == connections[0]
     context.list.move_to(0)
@@ -155,8 +156,6 @@ def test_the_same_column_again_turns_the_order_round(store: Store) -> None:
     assert context.list.number == here
     order.order_by("latency")
     second = context.workspace.view.order
-    assert first is not None
-    assert second is not None
     assert (first.name, first.downwards) == (second.name, not second.downwards)
     order.order_by("")
     assert context.workspace.view.order is None
@@ -263,7 +262,6 @@ def test_an_export_asks_where_runs_and_tells(store: Store, tmp_path: Path) -> No
     context, shell = desk(store)
     exports = SharingController(context)
     exports.fixture()
-    assert shell.question is not None
     assert (shell.question[0], shell.question[2]) == ("Write 1 exchange to", "libraries-fixtures")
     exports.ask_where("shown", "pcapng")
     shell.answer(str(tmp_path / "out.pcapng"))

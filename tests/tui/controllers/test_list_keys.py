@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from kafkascope.analyzer.exchanges.offline import open_capture
+from kafkascope.analyzer.filter.saved import read_saved, saved_path
 from kafkascope.tui.data.store import Store
 from kafkascope.tui.settings.config import remember
 from kafkascope.tui.settings.notes import Notes
@@ -40,25 +41,6 @@ async def test_orders_by_a_column_and_back(app, pilot, store) -> None:
     await pilot.do("o", "up", "enter", "o")
     await pilot.do(*"order of", "enter")
     assert app.workspace.view.order is None
-
-
-async def test_the_list_of_a_capture_is_by_number_unless_asked(app, pilot, store) -> None:
-    numbers = store.session.columns["number"]
-
-    def shown() -> list[int]:
-        return [numbers[app.workspace.view[place]] for place in range(len(app.workspace.view))]
-
-    assert shown() == sorted(numbers)
-    app.show_filter("api == Fetch")
-    await pilot.settle()
-    assert shown() == sorted(shown())
-    assert 0 < len(shown()) < len(numbers)
-    here = app.list.number
-    app.order.order_by("latency")
-    assert shown() != sorted(shown())
-    app.order.order_by("")
-    assert shown() == sorted(shown())
-    assert app.list.number == here
 
 
 async def test_a_file_that_is_read_does_not_move_by_itself(app, pilot) -> None:
@@ -255,16 +237,6 @@ async def test_times_count_from_a_reference_and_from_the_row_before(app, pilot, 
     assert f"{delta:.6f}"[:-1] in "".join(text for text, _ in app.list.pieces(1, 160))
 
 
-async def test_goes_to_a_time(app, pilot, store) -> None:
-    app.search.goto("1s")
-    times = store.session.columns["time_ns"]
-    assert times[app.list.index] >= times[0] + 1_000_000_000
-    assert app.list.cursor > 0
-    app.search.goto("nonsense")
-    await pilot.settle()
-    assert app.is_running
-
-
 @pytest.mark.parametrize(
     ("choice", "wanted"),
     mostly_slow(
@@ -325,7 +297,6 @@ async def test_two_marked_exchanges_are_compared(app, pilot) -> None:
     assert not isinstance(app.screen, Page)
     assert "marked: 0." in str([each.message for each in app._notifications])
     await pilot.do("m", "end", "m", "D")
-    assert isinstance(app.screen, Page)
     assert "exchange.api" in app.screen.page.text
     await pilot.do("q")
     assert app.list.has_focus
@@ -344,6 +315,26 @@ async def test_completion_offers_fields_and_values_and_says_where_it_is_wrong(ap
     await pilot.do(*"topik == x ")
     assert "^^^^^" in text_of(app)
     assert "topic" in text_of(app)
+
+
+async def test_a_filter_is_kept_used_and_forgotten(home, app, pilot, store) -> None:
+    await pilot.do("slash", *"@p = api == Produce", "enter")
+    assert read_saved() == ({"p": "api == Produce"}, "")
+    assert saved_path().parent == home / "kafkascope"
+    assert app.filter.box.value == "@p"
+    assert 0 < len(app.workspace.view) < len(store)
+    app.filter.put("@p and number > 9")
+    await pilot.do("slash", "enter")
+    assert app.filter.error == ""
+    assert app.workspace.view.text == "(api == Produce) and number > 9"
+    await pilot.press("slash")
+    app.filter.put("@q = nonsense == 3")
+    await pilot.press("enter")
+    assert "@q: unknown field" in app.filter.error
+    app.filter.put("@p =")  # the box still has the focus: nothing was kept
+    await pilot.do("enter")
+    assert read_saved() == ({}, "")
+    assert len(app.workspace.view) == len(store)
 
 
 async def test_filters_of_before_come_back(home, app, pilot) -> None:

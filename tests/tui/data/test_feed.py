@@ -145,7 +145,6 @@ def test_where_frames_are_is_on_disk_without_a_name(
         store = read_all(feed)
         assert list(tmp_path.iterdir()) == []
         assert store.session.exchange(0).request is not None
-        assert feed._places is not None
         os.ftruncate(feed._places.fileno(), 0)
         with pytest.raises(NotKept):
             store.session.exchange(0)
@@ -222,7 +221,6 @@ def test_what_was_encrypted_can_be_looked_at(name: str) -> None:
         assert [found.session.row(index) for index in range(len(found))] == rows
         assert [found.texts[index] for index in range(len(found))] == list(map(result, rows))
         readable = [index for index, row in enumerate(rows) if row.state != "opaque"]
-        assert feed._plaintext is not None
         os.ftruncate(feed._plaintext_file.fileno(), 0)
         for index in range(len(rows)):
             if index not in readable:
@@ -289,7 +287,6 @@ def test_of_encrypted_input_without_end_old_rows_go() -> None:
         assert len(found) + found.session.dropped == len(rows)
         errors = [found.session.row(index).errors for index in range(len(found))]
         assert errors == [row.errors for row in rows[found.session.dropped :]]
-        assert feed._plaintext is not None
         assert feed._plaintext.capacity == DEFAULT_BYTES
 
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from textual.strip import Strip
 
+from kafkascope.analyzer.filter.language import compile_filter
 from kafkascope.analyzer.findings import Findings
 from kafkascope.analyzer.findings.causes import Cause
 from kafkascope.analyzer.findings.model import Finding
@@ -389,3 +390,30 @@ def test_screens_show_what_small_tables_kept(path: Path) -> None:
 
     for number in SCREENS:
         perform(board_of(number), scene.fresh(), steps)
+
+
+@pytest.fixture(scope="module")
+def tour() -> ReadScene:
+    return ReadScene(SAMPLES / "demo.pcap.zst")
+
+
+@pytest.mark.shown(map_screen.BOARD, of="tour")
+async def test_enter_shows_the_exchanges_behind_an_edge_of_the_map(app, pilot, scene) -> None:
+    await pilot.press("enter")
+    await pilot.do(*["down"] * 7)
+    assert "-> billing" in text_of(app)
+    await pilot.press("enter")
+    assert scene.shown == [
+        "api in {Fetch, ShareFetch} and client in {billing-1, billing-2, billing-3}"
+        " and topic == orders",
+        "api == Produce and client == orders-svc and topic == orders",
+    ]
+    for text in scene.shown:
+        compile_filter(text)
+
+
+@pytest.mark.shown(map_screen.BOARD, of="tour")
+async def test_the_map_groups_by_other_names(app, pilot) -> None:
+    await pilot.do("B")
+    assert "billing-2" in text_of(app).split("Application]")[0]
+    assert app.board.command() == "kafkascope map libraries.pcap --by client_id"

@@ -33,14 +33,17 @@ def old() -> ReadScene:
     return ReadScene(SAMPLES / "java-old.pcap")
 
 
-def steps_of(scene: ReadScene, number: int) -> list[tuple[str, int | None]]:
-    line = scene.statistics["connections"].rows()[number]
+def steps(scene: ReadScene, line: Line) -> list[tuple[str, int | None]]:
     found = ladder(scene.store, line, Times("u"))
     return [("".join(text for text, _ in each.spans), each.number) for each in found]
 
 
+def connections(scene: ReadScene) -> list[Line]:
+    return scene.statistics["connections"].rows()
+
+
 def test_a_ladder_goes_through_the_phases_of_its_connection(sasl: ReadScene) -> None:
-    told = [text for text, _ in steps_of(sasl, 0)]
+    told = [text for text, _ in steps(sasl, connections(sasl)[0])]
     phases = [text[14:24].strip() for text in told]
     assert [phase for phase in phases if phase][:3] == ["tcp", "versions", "sasl"]
     assert "work" in phases
@@ -75,39 +78,31 @@ def test_a_ladder_goes_through_the_phases_of_its_connection(sasl: ReadScene) -> 
 )
 def test_a_ladder_shows_the_tls_of_its_connection(name: str, told: list[str]) -> None:
     scene = ReadScene(TLS / f"{name}.pcap.gz", TLS / f"{name}.keys")
-    lines = scene.statistics["connections"].rows()
-    found = [text[24:] for line in lines for text in _ladder(scene, line) if text[14:17] == "tls"]
-    assert set(told) <= {*found}
-
-
-def _ladder(scene: ReadScene, line: Line) -> list[str]:
-    found = ladder(scene.store, line, Times("u"))
-    return ["".join(text for text, _ in each.spans) for each in found]
+    found = [text for line in connections(scene) for text, _ in steps(scene, line)]
+    assert set(told) <= {text[24:] for text in found if text[14:17] == "tls"}
 
 
 def test_a_ladder_says_why_tls_cannot_be_read() -> None:
     scene = ReadScene(TLS / "tls13-mutual.pcap.gz")
-    told = _ladder(scene, scene.statistics["connections"].rows()[0])
-    assert any(
-        "not readable (no-key-log): no key log was given (--keylog)" in each for each in told
-    )
+    told = steps(scene, connections(scene)[0])
+    assert any("(no-key-log): no key log was given (--keylog)" in text for text, _ in told)
 
 
 def test_lines_of_a_ladder_know_their_exchanges(sasl: ReadScene) -> None:
     session = sasl.store.session
-    numbers = [number for _, number in steps_of(sasl, 0) if number is not None]
+    first = connections(sasl)[0]
+    numbers = [number for _, number in steps(sasl, first) if number is not None]
     place = session.index_of(numbers[0])
-    assert place is not None
     connection = session.connections[session.columns["connection"][place]].number
     assert numbers == [
         session.columns["number"][index] for index in indexes_of(sasl.store, connection)
     ]
-    assert len(numbers) == sasl.statistics["connections"].rows()[0]["requests"]
+    assert len(numbers) == first["requests"]
 
 
 def test_a_connection_that_is_none_has_no_ladder(sasl: ReadScene) -> None:
     assert not indexes_of(sasl.store, 10**9)
-    others = {**sasl.statistics["connections"].rows()[0], "connection": "(others)"}
+    others = {**connections(sasl)[0], "connection": "(others)"}
     assert len(ladder(sasl.store, others, Times("u"))) == 1
 
 

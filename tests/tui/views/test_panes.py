@@ -38,7 +38,6 @@ def test_a_field_is_strong_and_what_it_is_part_of_faint() -> None:
 
 async def test_a_whole_message_does_not_paint_the_pane(app, pilot) -> None:
     item = app.detail.item
-    assert item is not None
     assert item.foldable
     assert item.parent is None
     grounds = {

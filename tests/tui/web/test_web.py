@@ -185,7 +185,6 @@ def test_what_a_page_says_is_checked(text: str, expected: bytes | None) -> None:
 )
 def test_sizes_stay_within_reason(told: str, width: int) -> None:
     data = packet(f'["resize", {{"width": {told}, "height": 7}}]')
-    assert data is not None
     assert json.loads(data[5:]) == {"type": "resize", "width": width, "height": 7}
 
 
@@ -410,7 +409,6 @@ def served(capture: Path) -> Iterator[tuple[subprocess.Popen[str], str]]:
     with subprocess.Popen(
         [*OPEN, str(capture), "--web"], stdout=PIPE, text=True, cwd=ROOT
     ) as program:
-        assert program.stdout is not None
         try:
             yield program, program.stdout.readline().strip()
         finally:
@@ -530,8 +528,6 @@ def test_a_closed_tab_and_a_killed_server_leave_nothing_behind(capture: Path) ->
 def test_what_is_no_http_makes_no_noise(capture: Path) -> None:
     command = [*OPEN, str(capture), "--web"]
     with subprocess.Popen(command, stdout=PIPE, stderr=PIPE, text=True, cwd=ROOT) as program:
-        assert program.stdout is not None
-        assert program.stderr is not None
         host = urlsplit(program.stdout.readline()).netloc.rpartition(":")
         with socket.create_connection((host[0], int(host[2])), LONG) as client:
             client.sendall(b"GET \x1b]0;x\x07 HTTP/1.1\r\nHost: localhost\r\n\r\n")
