@@ -32,6 +32,9 @@ def in_parts(data: bytes, told: Index, block_bytes: int) -> list[Packet]:
 def check(data: bytes, size: int, block_bytes: int) -> Index:
     told = index("x", opener(data), split_bytes=size, block_bytes=block_bytes)
     packets, damage, holes = whole(data)
+    if told.pieces is not None:  # the whole is read in the order of time, parts in the file's
+        packets = sorted(packets, key=lambda each: each.at)
+        packets = [each._replace(number=number) for number, each in enumerate(packets, 1)]
     assert in_parts(data, told, block_bytes) == packets
     assert told.gaps == holes
     assert told.packets == len(packets)

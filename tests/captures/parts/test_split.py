@@ -8,7 +8,7 @@ from random import Random
 from struct import pack
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from kafkascope.captures.errors import NotACapture
@@ -58,7 +58,11 @@ pieces = st.lists(
 )
 
 
+LATE = [("section<",), ("interface", b"\x06"), *[("packet", 1, 0)] * 2, ("packet", 0, 0)]
+
+
 @given(plan=pieces, size=sizes, block_bytes=sizes)
+@example(plan=LATE, size=1, block_bytes=1)
 def test_parts_of_any_pcapng_are_the_whole(
     plan: list[tuple[object, ...]], size: int, block_bytes: int
 ) -> None:
