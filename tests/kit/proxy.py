@@ -496,11 +496,6 @@ def cluster(*brokers: dict[str, Any]) -> Answering:
     return answer
 
 
-async def connect(bootstrap: str) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
-    host, _, port = bootstrap.rpartition(":")
-    return await asyncio.open_connection(host, int(port))
-
-
 async def read_frame(reader: asyncio.StreamReader, seconds: float = PATIENCE_S) -> bytes:
     """The next whole frame; fails when none comes."""
     async with asyncio.timeout(seconds):

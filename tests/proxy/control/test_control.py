@@ -396,9 +396,7 @@ import asyncio
 from tests.kit import proxy as kit
 from tests.kit.proxy import beat, proxied, pulse, until
 async def main():
-    r, w = await connect("10.77.0.1:9092")
-    w.write(request(3, 12))
-    print((await read_frame(r)).hex())
+    print((await ask("10.77.0.1:9092", request(3, 12))).hex())
 asyncio.run(main())
 """
 

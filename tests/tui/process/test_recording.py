@@ -17,7 +17,7 @@ from kafkascope.proxy.recording.recorder import Recorder
 from kafkascope.tui.app import ScopeApp
 from kafkascope.tui.data.store import Store
 from kafkascope.tui.process.control import Control, ProxyWatch
-from tests.kit.proxy import broker, connect, echo, produce, read_frame, until
+from tests.kit.proxy import Link, broker, echo, produce, until
 from tests.proxy.small_disk import SmallDisk
 from tests.tui.pilots import StillFeed, text_of
 
@@ -43,36 +43,32 @@ def test_a_full_disk_is_said_in_the_ui_when_it_happens(
     recorder = Recorder(path, limits=Limits(disk_retry_s=0.0))
 
     async def steps(app: ScopeApp, made: KafkaProxy) -> int:
-        reader, writer = await connect(made.bootstrap)
+        client = await Link.to(made.bootstrap)
         number = 0
 
         async def send(words: str) -> None:
             """Until the UI has said them."""
             nonlocal number
             while not any(words in text for text in toasts):
-                writer.write(produce(size=SIZE, correlation_id=number))
-                await read_frame(reader)
+                await client.ask(produce(size=SIZE, correlation_id=number))
                 number += 1
                 await asyncio.sleep(0.02)
 
         for _ in range(3):
-            writer.write(produce(size=SIZE, correlation_id=number))
-            await read_frame(reader)
+            await client.ask(produce(size=SIZE, correlation_id=number))
             number += 1
         await until(lambda: recorder.idle)
         assert not toasts
-        disk.room = 1000
+        disk.room = 10  # less than any packet
         await send("No space left on device")
         assert recorder.sinks[0].full, "said while the disk is full"
         await until(lambda: "proxy: recording" in text_of(app), 20)
         disk.room = 1 << 40
         await send("recording continues")
         for _ in range(3):
-            writer.write(produce(size=SIZE, correlation_id=number))
-            await read_frame(reader)
+            await client.ask(produce(size=SIZE, correlation_id=number))
             number += 1
-        writer.close()
-        await writer.wait_closed()
+        await client.leave()
         return number
 
     async def main() -> int:
