@@ -295,11 +295,13 @@ def whole(data: bytes) -> tuple[list[Packet], list[str], list[FileGap]]:
     return found, [str(each) for each in source.statistics.damage], source.gaps[0]
 
 
-def written(packets: Iterable[Packet], piece: Path) -> Path:
-    """A capture of packets as they are."""
+def written(packets: Iterable[Packet], piece: Path, *secrets: bytes) -> Path:
+    """A capture of packets as they are, with key logs before them."""
     known: dict[int, int] = {}
     with piece.open("wb") as file:
         writer = PcapngWriter(file)
+        for log in secrets:
+            writer.secrets(log)
         for each in packets:
             if each.link_type not in known:
                 known[each.link_type] = writer.interface("lo", link_type=each.link_type)

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from base64 import b64encode
 from collections.abc import Iterable, Iterator
-from io import BytesIO
 from pathlib import Path
 
-from kafkascope.captures.formats.write import PcapngWriter
 from kafkascope.captures.merge.inputs import open_inputs
 from kafkascope.captures.model import Packet
+from tests.kit.captures import written
 from tests.kit.samples import TLS
 
 LOGS = sorted(TLS.glob("*.keys"))
@@ -27,22 +26,6 @@ def encrypted() -> list[str]:
 def packets_of(name: str) -> list[Packet]:
     with open_inputs([TLS / name]) as source:
         return list(source.packets())
-
-
-def written(packets: Iterable[Packet], path: Path, *secrets: bytes) -> Path:
-    """Write packets as pcapng, with key logs before them."""
-    sink = BytesIO()
-    writer = PcapngWriter(sink)
-    for each in secrets:
-        writer.secrets(each)
-    kinds: dict[int, int] = {}
-    for packet in packets:
-        kind = packet.link_type
-        if kind not in kinds:
-            kinds[kind] = writer.interface("lo", link_type=kind)
-        writer.packet(packet.data, packet.time_ns, interface=kinds[kind])
-    path.write_bytes(sink.getvalue())
-    return path
 
 
 def rotated(name: str, folder: Path, size: int) -> list[Path]:

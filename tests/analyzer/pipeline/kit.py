@@ -179,19 +179,22 @@ NOW = ClosedRule(settle_s=0)
 LAST = ClosedRule(last=True)
 
 
-def rotated(seed: int, folder: Path) -> list[Path]:
-    """The packets of a capture in files of some packets each."""
-    frames = tape(seed).frames
-    random = Random(seed)
+def in_files(
+    frames: list[tuple[int, bytes]], folder: Path, random: Random, counts: list[int]
+) -> list[Path]:
+    """Packets in files of some packets each."""
     paths = []
     while frames:
-        part = Tape()
-        count = random.choice([1, 3, 10, 40])
+        part, count = Tape(), random.choice(counts)
         part.frames, frames = frames[:count], frames[count:]
         path = folder / f"{len(paths):04}.pcap"
         path.write_bytes(part.pcap())
         paths.append(path)
     return paths
+
+
+def rotated(seed: int, folder: Path) -> list[Path]:
+    return in_files(tape(seed).frames, folder, Random(seed), [1, 3, 10, 40])
 
 
 def caught(inputs: Path, out: Path, rule: ClosedRule, **how: Any) -> list[Result]:

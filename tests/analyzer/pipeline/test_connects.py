@@ -21,7 +21,15 @@ from kafkascope.captures.build import Composer
 from kafkascope.captures.limits import CaptureLimits
 from kafkascope.captures.model import Endpoint
 from kafkascope.captures.packets.tcp import ACK, FIN, RST, SYN
-from tests.analyzer.pipeline.kit import PORTS, Apart, in_batches, made, made_alike, rows_of
+from tests.analyzer.pipeline.kit import (
+    PORTS,
+    Apart,
+    in_batches,
+    in_files,
+    made,
+    made_alike,
+    rows_of,
+)
 from tests.kit.captures import START_NS, Tape
 from tests.kit.counting import count_capture
 from tests.kit.run import objects
@@ -88,15 +96,7 @@ def files(seed: int, folder: Path, *, only: bool = False) -> list[str]:
     packets.sort(key=lambda each: each[0])
     # A capture may go on behind the last packet of a connection.
     packets += [(packets[-1][0] + rng.choice([300 * MS, 1200 * MS]), NOT_TCP)] * rng.randrange(2)
-    names = []
-    while packets:
-        part = Tape()
-        count = rng.choice([1, 5, 40])
-        part.frames, packets = packets[:count], packets[count:]
-        path = folder / f"{len(names):04}.pcap"
-        path.write_bytes(part.pcap())
-        names.append(str(path))
-    return names
+    return list(map(str, in_files(packets, folder, rng, [1, 5, 40])))
 
 
 @given(seed=st.integers(0, 1 << 32), size=st.integers(300, 5000), tasks=st.integers(1, 3))

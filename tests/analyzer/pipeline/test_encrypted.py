@@ -21,15 +21,7 @@ from kafkascope.analyzer.pipeline.tables.collect import TableOptions
 from kafkascope.captures.inputs.keylogs import read_key_logs
 from kafkascope.extras import MissingExtra
 from tests.analyzer.pipeline import kit
-from tests.analyzer.pipeline.encrypted import (
-    LOGS,
-    PORTS,
-    encrypted,
-    leaks,
-    packets_of,
-    rotated,
-    written,
-)
+from tests.analyzer.pipeline.encrypted import LOGS, PORTS, encrypted, leaks, packets_of, rotated
 from tests.analyzer.pipeline.kit import (
     Apart,
     caught,
@@ -40,6 +32,7 @@ from tests.analyzer.pipeline.kit import (
     rows_of,
     without,
 )
+from tests.kit.captures import written
 from tests.kit.run import lines_of, objects, run
 from tests.kit.samples import SAMPLES, TLS
 from tests.matrix import each_nth

@@ -17,9 +17,10 @@ from kafkascope.captures.model import Closed, Connection, Opened, Packet
 from kafkascope.captures.streams.shares import NeedsSingleProcess
 from kafkascope.captures.tls.keys.keylog import KeyLog
 from kafkascope.captures.tls.sources import KeySources
-from tests.analyzer.pipeline.encrypted import LOGS, PORTS, packets_of, written
+from tests.analyzer.pipeline.encrypted import LOGS, PORTS, packets_of
 from tests.analyzer.pool.kit import line_of, lines_of, needs_fork, run
 from tests.analyzer.pool.kit import together as shared_by
+from tests.kit.captures import written
 from tests.kit.samples import TLS
 from tests.matrix import each_nth
 
