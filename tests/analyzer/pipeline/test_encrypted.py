@@ -22,16 +22,6 @@ from kafkascope.captures.inputs.keylogs import read_key_logs
 from kafkascope.extras import MissingExtra
 from tests.analyzer.pipeline import kit
 from tests.analyzer.pipeline.encrypted import LOGS, PORTS, encrypted, leaks, packets_of, rotated
-from tests.analyzer.pipeline.kit import (
-    Apart,
-    caught,
-    exchanges,
-    in_batches,
-    made,
-    made_alike,
-    rows_of,
-    without,
-)
 from tests.kit.captures import written
 from tests.kit.run import lines_of, objects, run
 from tests.kit.samples import SAMPLES, TLS
@@ -46,7 +36,7 @@ def test_real_traffic(path: Path, tmp_path: Path) -> None:
     truth: dict[str, Any] = json.loads(path.read_text())
     capture = str(TLS / truth["capture"])
     logs = [] if truth.get("keys_inside") else [TLS / truth["keys"]]
-    made_alike([capture], tmp_path, keylog=logs, size=5_000, **MORE)
+    kit.made_alike([capture], tmp_path, keylog=logs, size=5_000, **MORE)
 
 
 @pytest.mark.parametrize(
@@ -59,8 +49,8 @@ def test_real_traffic(path: Path, tmp_path: Path) -> None:
 )
 def test_many_captures_at_once(logs: list[Path], tmp_path: Path) -> None:
     captures = encrypted()
-    made_alike(captures, tmp_path, keylog=logs, size=9_000)
-    answered = [row for row in exchanges(tmp_path / "apart") if row["state"] == "answered"]
+    kit.made_alike(captures, tmp_path, keylog=logs, size=9_000)
+    answered = [row for row in kit.exchanges(tmp_path / "apart") if row["state"] == "answered"]
     assert len(answered) > 200 if logs == LOGS else 100 > len(answered) > 0
 
 
@@ -70,12 +60,14 @@ def test_secrets_of_other_traffic_open_nothing(tmp_path: Path) -> None:
     text = "".join(log.read_text() for log in LOGS)
     wrong.write_text(re.sub(r"[0-9a-fA-F]$", lambda last: "01"[last[0] == "0"], text, flags=re.M))
     captures = [each for each in encrypted() if "dsb" not in each]
-    expected, _ = made(captures, tmp_path / "plain", keys=read_key_logs([wrong]))
+    expected, _ = kit.made(captures, tmp_path / "plain", keys=read_key_logs([wrong]))
     kit.check_against_export(tmp_path / "plain", captures, keylog=[wrong])
-    found, _ = made(captures, tmp_path / "apart", Apart(), 9_000, keys=read_key_logs([wrong]))
+    found, _ = kit.made(
+        captures, tmp_path / "apart", kit.Apart(), 9_000, keys=read_key_logs([wrong])
+    )
     assert counted(found) == counted(expected)
-    assert exchanges(tmp_path / "apart") == []
-    errors = {row["tls_error"] for row in rows_of(tmp_path / "apart", "connections")}
+    assert kit.exchanges(tmp_path / "apart") == []
+    errors = {row["tls_error"] for row in kit.rows_of(tmp_path / "apart", "connections")}
     assert "bad-secret" in errors
 
 
@@ -100,7 +92,7 @@ def test_damaged_traffic(seed: int, tmp_path: Path) -> None:
     names = [str(written(packets, tmp_path / "damaged.pcapng"))]
     size = random.choice([3000, 20_000])
     options = {"keylog": LOGS, "decode_as": PORTS, "size": size, **MORE}
-    made_alike(names, tmp_path, 1 + seed % 4, export=False, **options)
+    kit.made_alike(names, tmp_path, 1 + seed % 4, export=False, **options)
 
 
 RESUMED = ("tls12-tickets", "tls12-session-ids", "tls13-midstream", "tls12-renegotiation-cbc")
@@ -111,12 +103,14 @@ def test_what_resumes_or_goes_on_in_another_file(name: str, tmp_path: Path) -> N
     logs = [TLS / f"{name}.keys"]
     (tmp_path / "in").mkdir()
     paths = rotated(f"{name}.pcap.gz", tmp_path / "in", 23)
-    whole = made_alike([str(each) for each in paths], tmp_path, keylog=logs)
+    whole = kit.made_alike([str(each) for each in paths], tmp_path, keylog=logs)
     out, random, keys = tmp_path / "out", Random(name), read_key_logs(logs)
-    for _ in in_batches(paths, tmp_path / "spool", out, lambda: random.choice([1, 2]), keys=keys):
+    for _ in kit.in_batches(
+        paths, tmp_path / "spool", out, lambda: random.choice([1, 2]), keys=keys
+    ):
         assert list(leaks(out, logs)) == []
-    parts = without(exchanges(out), "number", "file_id")
-    assert parts == without(exchanges(tmp_path / "plain"), "number", "file_id")
+    parts = kit.without(kit.exchanges(out), "number", "file_id")
+    assert parts == kit.without(kit.exchanges(tmp_path / "plain"), "number", "file_id")
     assert len(kit.tables(out)["connections"]) == len(whole["connections"])
 
 
@@ -126,11 +120,11 @@ def test_a_batch_without_the_key_log_says_so(tmp_path: Path) -> None:
     spool, out = tmp_path / "spool", tmp_path / "out"
     spool.mkdir()
     shutil.copy(first, spool)
-    caught(spool, out, kit.NOW, keys=read_key_logs(logs))
+    kit.caught(spool, out, kit.NOW, keys=read_key_logs(logs))
     for path in rest:
         shutil.copy(path, spool)
-    caught(spool, out, kit.LAST)
-    told = {row["tls_error"]: row["exchanges"] for row in rows_of(out, "connections")}
+    kit.caught(spool, out, kit.LAST)
+    told = {row["tls_error"]: row["exchanges"] for row in kit.rows_of(out, "connections")}
     assert told.keys() == {"no-key-log"}
     assert any(told.values())
 
@@ -152,8 +146,8 @@ def test_a_key_log_inside_counts_for_all_that_is_converted(late: int, tmp_path: 
     first = written(packets[:late], tmp_path / "0.pcapng")
     second = written(packets[late:], tmp_path / "1.pcapng", log)
     names = [str(first), str(second)] if late else [str(second)]
-    made_alike(names, tmp_path, export=False)
-    told = [row for row in exchanges(tmp_path / "plain") if row["state"] == "answered"]
+    kit.made_alike(names, tmp_path, export=False)
+    told = [row for row in kit.exchanges(tmp_path / "plain") if row["state"] == "answered"]
     assert len(told) == 24
 
 
@@ -165,8 +159,8 @@ def test_a_key_log_in_each_of_many_files_is_kept_once(tmp_path: Path) -> None:
     names = [str(each) for each in paths]
     job = job_of(names, TableOptions())
     assert [len(file.index.secrets) for file in job.files] == [1, 0, 0]
-    made_alike(names, tmp_path, export=False)
-    assert len(exchanges(tmp_path / "apart")) == 25
+    kit.made_alike(names, tmp_path, export=False)
+    assert len(kit.exchanges(tmp_path / "apart")) == 25
 
 
 def test_no_secret_is_in_a_text_about_a_job() -> None:
@@ -188,13 +182,13 @@ def test_workers_without_the_library_say_so(
     monkeypatch.setattr(tasks, "installed", lambda extra: True)  # where the job is planned
     monkeypatch.setitem(sys.modules, "cryptography", None)
     with pytest.raises(MissingExtra, match=r"Spark worker needs the extra 'tls'"):
-        made(capture, tmp_path / "out", Apart(), keys=keys)
+        kit.made(capture, tmp_path / "out", kit.Apart(), keys=keys)
 
 
 def test_without_tls_a_key_log_changes_nothing(tmp_path: Path) -> None:
     capture = [str(SAMPLES / "sasl-old.pcap")]
-    expected, _ = made(capture, tmp_path / "plain")
-    found, _ = made(capture, tmp_path / "apart", Apart(), keys=read_key_logs(LOGS))
+    expected, _ = kit.made(capture, tmp_path / "plain")
+    found, _ = kit.made(capture, tmp_path / "apart", kit.Apart(), keys=read_key_logs(LOGS))
     assert found == expected
 
 
@@ -242,7 +236,7 @@ def test_tables_are_not_decrypted_again(stored: Path) -> None:
 
 def test_connections_say_why_they_cannot_be_read(stored: Path) -> None:
     expected = objects("stats", "connections", stored, "--json")
-    found = {row["connection"]: row for row in rows_of(stored, "connections")}
+    found = {row["connection"]: row for row in kit.rows_of(stored, "connections")}
     assert len(found) == len(expected)
     for line in expected:
         mine = found[line["connection"]]
@@ -272,7 +266,7 @@ def test_the_command_takes_key_logs(tmp_path: Path, monkeypatch: pytest.MonkeyPa
 def test_other_secrets_make_another_batch(tmp_path: Path) -> None:
     capture = [str(TLS / "tls13-psk.pcap.gz")]
     names = {
-        made(capture, tmp_path / str(run), keys=read_key_logs(logs))[1].manifest["batch_id"]
+        kit.made(capture, tmp_path / str(run), keys=read_key_logs(logs))[1].manifest["batch_id"]
         for run, logs in enumerate(([], LOGS[:1], LOGS, LOGS[::-1]))
     }
     assert len(names) == 3
