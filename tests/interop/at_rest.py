@@ -7,12 +7,13 @@ import subprocess
 import time
 from collections.abc import Iterable
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
 from tests.interop.brokers import Cluster, KRaftCluster
-from tests.interop.maven import CLIENTS, Artifact, classpath, jars
+from tests.interop.maven import BROKERS, CLIENTS, Artifact, classpath, jars
+from tests.interop.processes import ready
 from tests.interop.zookeeper import ZooKeeperCluster, admin_of, older
 
 TIME_MS: Final = 1_700_000_000_000
@@ -75,17 +76,28 @@ RELEASES: Final = {
 
 # --- writing
 
+Row = tuple[str | None, str | None, list[list[str | None]], int | None]
+"""Key, value, headers and time, where the format of the topic has them."""
+
 
 @dataclass(slots=True)
 class Folders:
-    """The folders of partitions that a broker left, and what was produced to them."""
+    """What a broker left, and what was produced to it."""
 
-    clean: dict[str, Path] = field(default_factory=dict)
-    """Topic -> its folder after an orderly end."""
-    killed: Path | None = None
+    release: Release
+    home: Path
+    """All that was there after an orderly end."""
+    killed: Path
     """The folder of a topic whose broker was killed while it was written to."""
-    rows: dict[str, list[tuple[str | None, str]]] = field(default_factory=dict)
-    """Topic -> key and value in the order of production."""
+    rows: dict[str, list[Row]]
+    """Topic -> what was produced, in this order."""
+
+    @property
+    def clean(self) -> dict[str, Path]:
+        """Topic -> its folder."""
+        topics = (*self.rows, "tx", "compact", "__transaction_state", "__consumer_offsets")
+        found = {topic: sorted(self.home.rglob(f"{topic}-0")) for topic in topics}
+        return {topic: folders[0] for topic, folders in found.items() if folders}
 
 
 def topics(release: Release) -> dict[str, tuple[str, int]]:
@@ -99,7 +111,6 @@ def topics(release: Release) -> dict[str, tuple[str, int]]:
 
 def written(release: Release, home: Path) -> Folders:
     """Let a broker write topics of every format and codec; copy what it leaves."""
-    found = Folders()
     cleaning = {"log.cleaner.enable": "true", "log.cleaner.dedupe.buffer.size": "8388608"}
     cleaning |= {"log.cleaner.backoff.ms": "200", "log.cleaner.min.cleanable.ratio": "0.01"}
     with release.cluster(home / "writing", **(cleaning if release.compacts else {})) as cluster:
@@ -116,20 +127,18 @@ def written(release: Release, home: Path) -> Folders:
             # Smaller ones than 1 MB are for tests of Kafka's own alone.
             for each in configs.values():
                 each["internal.segment.bytes"] = str(SEGMENT_BYTES)
-        _make(cluster, configs)
-        for topic, (codec, _) in made.items():
-            found.rows[topic] = _produce(cluster, topic, codec)
+        make(cluster, configs)
+        rows = {
+            topic: produce(cluster, topic, codec, headers=magic > 1, times=magic > 0)
+            for topic, (codec, magic) in made.items()
+        }
         if release.compacts:
             _compact(cluster)
         if release.transacts:
-            _transact(cluster)
-        cluster.nodes[0].stop(seconds=60)
-        for topic in (*found.rows, "tx", "compact", "__transaction_state", "__consumer_offsets"):
-            for folder in sorted(cluster.home.rglob(f"{topic}-0"))[:1]:
-                found.clean[topic] = home / "clean" / folder.name
-                shutil.copytree(folder, found.clean[topic])
-        found.killed = _killed(cluster, home)
-    return found
+            transact(cluster, 4, 12)
+        cluster.nodes[0].stop(seconds=120)
+        shutil.copytree(cluster.nodes[0].home, home / "clean" / "1")
+        return Folders(release, home / "clean", _killed(cluster, home), rows)
 
 
 def _client(cluster: Cluster, **options: Any) -> dict[str, Any]:
@@ -137,19 +146,19 @@ def _client(cluster: Cluster, **options: Any) -> dict[str, Any]:
         "bootstrap.servers": cluster.bootstrap(),
         "linger.ms": 50,
         "batch.num.messages": 8,
+        # A batch that is sent again must not come behind those sent after it.
         "max.in.flight.requests.per.connection": 1,
         "log_level": 0,
         "enable.metrics.push": False,
         **options,
     }
     if older(cluster.version, "0.10"):
-        fallback = {"api.version.request": False, "broker.version.fallback": cluster.version}
-        found |= fallback
+        found |= {"api.version.request": False, "broker.version.fallback": cluster.version}
     return found
 
 
-def _make(cluster: Cluster, configs: dict[str, dict[str, str]]) -> None:
-    """Make topics; others are made when they are first written to."""
+def make(cluster: Cluster, configs: dict[str, dict[str, str]]) -> None:
+    """Make topics of one partition; old brokers make others when they are first written to."""
     if older(cluster.version, "0.11"):
         for topic, config in configs.items():
             assert isinstance(cluster, ZooKeeperCluster)
@@ -166,31 +175,56 @@ def _make(cluster: Cluster, configs: dict[str, dict[str, str]]) -> None:
         done.result(240)
 
 
-def _produce(
-    cluster: Cluster, topic: str, codec: str, count: int = COUNT
-) -> list[tuple[str | None, str]]:
+def produce(
+    cluster: Cluster,
+    topic: str,
+    codec: str,
+    *,
+    headers: bool = True,
+    times: bool = True,
+    count: int = COUNT,
+) -> list[Row]:
+    """Write records to a topic; with headers some have no value, too."""
     from confluent_kafka import Producer
 
     producer = Producer(_client(cluster, **{"compression.type": codec}))
     failed: list[Any] = []
-    rows = []
+    rows: list[Row] = []
     for i in range(count):
         key = None if i % 7 == 0 else f"k{i}"
         value = f"{topic}/{i}/" + "abcdefgh"[i % 8] * (i % 40)
+        shown = None if headers and key and i % 11 == 10 else value
+        named = [["h", "x"], ["none", None]] if headers and i % 5 == 0 else []
         stamp = TIME_MS + 997 * i
         producer.produce(
             topic,
             key=key,
-            value=value,
+            value=shown,
+            headers=[(name, text) for name, text in named],
             timestamp=stamp,
             on_delivery=lambda error, _: failed.append(error) if error else None,
         )
-        rows.append((key, value))
+        rows.append((key, shown, named, stamp if times else None))
         if i % 8 == 7:
             producer.flush(30)
-    assert producer.flush(60) == 0
+    assert producer.flush(120) == 0
     assert not failed, failed[:3]
     return rows
+
+
+def transact(cluster: Cluster, turns: int, each: int, size: int = 1) -> None:
+    """Transactions in `tx`, of which every second one is aborted."""
+    from confluent_kafka import Producer
+
+    producer = Producer(_client(cluster, **{"transactional.id": "at-rest"}))
+    producer.init_transactions(60)
+    for turn in range(turns):
+        producer.begin_transaction()
+        for i in range(each):
+            producer.produce("tx", value=f"{turn}-{i}" * size, timestamp=TIME_MS + i)
+        producer.flush(30)
+        end = producer.abort_transaction if turn % 2 else producer.commit_transaction
+        end(60)
 
 
 def _compact(cluster: Cluster) -> None:
@@ -207,22 +241,6 @@ def _compact(cluster: Cluster) -> None:
         if any(cluster.home.rglob("compact-0/*.log.deleted")):
             return
     raise AssertionError("the cleaner did not come")
-
-
-def _transact(cluster: Cluster) -> None:
-    from confluent_kafka import Producer
-
-    producer = Producer(_client(cluster, **{"transactional.id": "at-rest"}))
-    producer.init_transactions(60)
-    for turn in range(4):
-        producer.begin_transaction()
-        for i in range(12):
-            producer.produce("tx", value=f"{turn}-{i}", timestamp=TIME_MS + i)
-        producer.flush(30)
-        if turn % 2:
-            producer.abort_transaction(30)
-        else:
-            producer.commit_transaction(30)
 
 
 def _killed(cluster: Cluster, home: Path) -> Path:
@@ -264,8 +282,6 @@ WORD: Final = re.compile(r"(\w+): (\S*)")
 def tool_path(release: Release) -> tuple[str, str]:
     """Return the class of DumpLogSegments and the class path that has it."""
     if older(release.version, "4.0"):
-        from tests.interop.maven import BROKERS
-
         lib = jars(f"broker-{release.version}", BROKERS[release.version])
         return "kafka.tools.DumpLogSegments", classpath(lib)
     # 4.4.0 has none among its artifacts.
@@ -334,7 +350,7 @@ def recovered(release: Release, folders: dict[str, Path], home: Path) -> dict[st
         if release.kraft:
             # A node of KRaft moves folders that it does not know aside while it recovers them.
             _begin(cluster)
-            _make(cluster, {name.rpartition("-")[0]: {} for name in folders})
+            make(cluster, {name.rpartition("-")[0]: {} for name in folders})
             node.stop(seconds=60)
         while True:
             rest = {name: folder for name, folder in folders.items() if name not in found}
@@ -401,16 +417,17 @@ def _begin(cluster: Cluster) -> None:
     """Start the node and wait until it serves: one of KRaft listens before it has loaded logs."""
     (node,) = cluster.nodes
     node.start()
-    node.wait(cluster.listeners, 60)
+    node.wait(cluster.listeners)
     if not isinstance(cluster, KRaftCluster):
         return
     from confluent_kafka.admin import AdminClient
 
-    end = time.monotonic() + 60
     admin = AdminClient({"bootstrap.servers": cluster.bootstrap(), "log_level": 0})
-    while time.monotonic() < end and node.process is not None and node.process.poll() is None:
+
+    def serves() -> bool:
         with suppress(Exception):  # any failure means: not yet
-            if admin.list_topics(timeout=2).brokers:
-                return
-        time.sleep(0.1)
-    raise RuntimeError("the broker does not serve")
+            return bool(admin.list_topics(timeout=2).brokers)
+        return False
+
+    assert node.process is not None
+    ready(node.process, node.log, serves)

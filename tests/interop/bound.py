@@ -8,13 +8,14 @@ import re
 import shutil
 import subprocess
 import sys
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from tests import control_schema
 from tests.interop.maven import CACHE, locked
+from tests.interop.processes import running, until
 from tests.kit.samples import ROOT
 
 BINDINGS = ROOT / "bindings"
@@ -237,16 +238,9 @@ class Conformance:
 
     def left_behind(self) -> list[str]:
         """Processes of kafkascope that still run; given some seconds to end."""
-        end = time.monotonic() + 30
-        while (found := list(self._processes())) and time.monotonic() < end:
-            time.sleep(0.1)
-        return found
+        with suppress(TimeoutError):
+            until(lambda: not self._processes(), 30)
+        return self._processes()
 
-    def _processes(self) -> Iterator[str]:
-        for place in Path("/proc").glob("[0-9]*/cmdline"):
-            try:
-                line = place.read_bytes().replace(b"\0", b" ").decode(errors="replace")
-            except OSError:
-                continue
-            if str(self.folder) in line and "kafkascope" in line:
-                yield line
+    def _processes(self) -> list[str]:
+        return [line for line in running(self.folder) if "kafkascope" in line]

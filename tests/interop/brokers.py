@@ -11,14 +11,13 @@ import signal
 import socket
 import subprocess
 import tempfile
-import time
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from itertools import islice
 from pathlib import Path
-from types import TracebackType
 
 from tests.interop.maven import BROKERS, classpath, compiled, jars
+from tests.interop.processes import end, listens, ready, run
 
 JVM = (
     "-Xmx400m",
@@ -28,7 +27,6 @@ JVM = (
     "-Djava.net.preferIPv4Stack=true",
     "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn",
 )
-START_SECONDS = 180.0
 PORTS = range(20_000, 32_000)
 SPAN = 400  # how far the nodes behind a base reach
 _given: set[int] = set()
@@ -113,19 +111,11 @@ class Node:
                 self.command, cwd=self.home, stdin=subprocess.DEVNULL, stdout=log, stderr=log
             )
 
-    def wait(
-        self, listeners: Iterable[str] = ("PLAINTEXT",), seconds: float = START_SECONDS
-    ) -> None:
+    def wait(self, listeners: Iterable[str] = ("PLAINTEXT",)) -> None:
         """Return when all listeners accept connections; raise with the log's end if not."""
-        end = time.monotonic() + seconds
-        for name in listeners:
-            while not self._accepts(self.host, self.ports[name]):
-                stopped = self.process is None or self.process.poll() is not None
-                if stopped or time.monotonic() > end:
-                    what = "ended" if stopped else "is not ready"
-                    tail = self.log.read_text(errors="replace")[-3000:]
-                    raise RuntimeError(f"broker {self.number} {what}:\n{tail}")
-                time.sleep(0.1)
+        assert self.process is not None
+        ports = [self.ports[name] for name in listeners]
+        ready(self.process, self.log, lambda: all(listens(port, self.host) for port in ports))
 
     @property
     def directory_id(self) -> str:
@@ -136,22 +126,8 @@ class Node:
     def stop(self, how: signal.Signals = signal.SIGTERM, seconds: float = 30.0) -> None:
         """Signal the process and wait for its end; kill it when it does not come."""
         process, self.process = self.process, None
-        if process is None:
-            return
-        process.send_signal(how)
-        try:
-            process.wait(seconds)
-        except subprocess.TimeoutExpired:
-            process.kill()
-            process.wait(seconds)
-
-    @staticmethod
-    def _accepts(host: str, port: int) -> bool:
-        try:
-            socket.create_connection((host, port), 0.5).close()
-        except OSError:
-            return False
-        return True
+        if process is not None:
+            end(process, how, seconds)
 
 
 class Cluster:
@@ -204,12 +180,7 @@ class Cluster:
             raise
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        failure: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *failure: object) -> None:
         self.stop()
 
     def stop(self) -> None:
@@ -252,12 +223,7 @@ class Cluster:
 
     def tool(self, main: str, *arguments: str) -> str:
         """Run a tool of the broker's jars to its end; return what it printed."""
-        done = subprocess.run(
-            self.java(main, *arguments), capture_output=True, text=True, timeout=300
-        )
-        if done.returncode:
-            raise RuntimeError(f"{main} ended with {done.returncode}: {done.stdout}{done.stderr}")
-        return done.stdout
+        return run(*self.java(main, *arguments), seconds=300)
 
 
 class KRaftCluster(Cluster):

@@ -116,6 +116,15 @@ def differences(recording: Recording) -> Iterator[str]:
             yield f"codec {r['codec']} on {r['topic']}, expected {expected}"
 
 
+def assert_right(recording: Recording) -> None:
+    """Every frame is decoded to the last byte, every request that was answered has its answer, and
+    records are what the clients wrote and read."""
+    assert recording.exchanges
+    assert recording.undecoded() == []
+    assert recording.unpaired() == []
+    assert list(differences(recording)) == []
+
+
 def row(record: Object) -> Row:
     """A line of `records --json` as the clients tell it."""
     return Row(

@@ -10,7 +10,7 @@ import pytest
 from tests.interop import scenarios
 from tests.interop.brokers import Cluster, KRaftCluster
 from tests.interop.compare import Recording
-from tests.interop.drivers import CLIENT_LIST, Driver, Story
+from tests.interop.drivers import Story, drive
 from tests.interop.needs import need
 from tests.interop.proxied import SecuredCluster
 from tests.interop.sniff import sniff
@@ -108,11 +108,10 @@ def record(
 
 
 def _record(cluster: Cluster, client: str, home: Path) -> Recording:
-    log = home / "client.log"
     scenarios.prepare(cluster, client)
     ports = cluster.ports(*CLIENT_PORTS)
     recording = Recording(home / "traffic.pcap", frozenset(ports), Story())
-    common = {"bootstrap": cluster.bootstrap(), "client": client}
-    with sniff(recording.capture, ports), Driver(CLIENT_LIST[client], log, common) as driver:
+    driving = drive(client, home, cluster.bootstrap())
+    with sniff(recording.capture, ports), driving as driver:
         scenarios.everything(driver, recording.story, cluster)
     return recording

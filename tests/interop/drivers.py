@@ -14,8 +14,9 @@ from pathlib import Path
 from typing import Any
 
 from tests.interop.known import Row
-from tests.interop.maven import BROKERS, CACHE, CLIENTS, JavaClasses, compiled, jars, locked
+from tests.interop.maven import BROKERS, CACHE, CLIENTS, JavaClasses, compiled, jars, locked, once
 from tests.interop.needs import need
+from tests.interop.processes import run
 from tests.kit.samples import ROOT
 
 HERE = Path(__file__).parent
@@ -46,9 +47,9 @@ class Client:
             classes = java_classes(self.version)
             return ["java", *JVM, "-cp", classes.path, "Driver"]
         if self.kind == "go":
-            return [str(go_binary())]
+            return [go_program(HERE / "go")]
         if self.kind == "js":
-            return ["node", str(js_folder() / "main.js")]
+            return js_program(HERE / "js")
         return [sys.executable, "-m", f"tests.interop.clients.with_{self.kind}"]
 
 
@@ -89,37 +90,28 @@ CLIENT_LIST = {
 }
 
 
-def go_binary() -> Path:
-    """The franz-go driver, built once each content."""
+def go_program(source: Path) -> str:
+    """A program for Go, built once each content."""
     need("go")
-    sources = sorted((HERE / "go").iterdir())
-    digest = hashlib.sha256(b"".join(path.read_bytes() for path in sources)).hexdigest()[:12]
-    home = CACHE / "franz-go"
-    with locked(home):
-        binary = home / digest
-        if not binary.exists():
-            _run("go", "build", "-o", str(binary), ".", at=HERE / "go")
-    return binary
+    digest = hashlib.sha256(b"".join(path.read_bytes() for path in sorted(source.iterdir())))
+    home = CACHE / f"{source.name}-{digest.hexdigest()[:12]}"
+    once(home, lambda: run("go", "build", "-o", home / "program", ".", cwd=source))
+    return str(home / "program")
 
 
-def js_folder() -> Path:
-    """Where the kafkajs driver and its packages are."""
+def js_program(source: Path) -> list[str]:
+    """How to run a program for Node, with its packages, which are fetched once."""
     need("node", "npm")
-    home = CACHE / "kafkajs"
+    home = CACHE / source.name
     with locked(home):
         for name in ("package.json", "main.js"):
             # At once, or not at all: another process may begin to run it just now.
-            shutil.copy(HERE / "js" / name, home / f"{name}.new")
+            shutil.copy(source / name, home / f"{name}.new")
             (home / f"{name}.new").replace(home / name)
-        if not (home / "node_modules" / "kafkajs").exists():
-            _run("npm", "install", "--silent", "--no-audit", "--no-fund", at=home)
-    return home
-
-
-def _run(*command: str, at: Path) -> None:
-    done = subprocess.run(command, cwd=at, capture_output=True, text=True, timeout=600)
-    if done.returncode:
-        raise RuntimeError(f"{command[0]} ended with {done.returncode}:\n{done.stderr[-3000:]}")
+        if not (home / "node_modules").exists():
+            options = ("--silent", "--no-audit", "--no-fund", "--ignore-scripts")
+            run("npm", "install", *options, cwd=home)
+    return ["node", str(home / "main.js")]
 
 
 def java_classes(version: str) -> JavaClasses:
@@ -200,6 +192,12 @@ class Driver:
         for line in self.process.stdout:
             self._answers.put(line)
         self._answers.put("")
+
+
+def drive(name: str, folder: Path, bootstrap: str, /, **common: str) -> Driver:
+    """A client by its name, with arguments for each of its steps; its log is in the folder."""
+    common = {"bootstrap": bootstrap, "client": name} | common
+    return Driver(CLIENT_LIST[name], folder / f"{common['client']}.log", common)
 
 
 class Story:

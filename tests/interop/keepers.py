@@ -6,12 +6,13 @@ import shutil
 import socket
 import subprocess
 import tempfile
-import time
+from contextlib import suppress
 from pathlib import Path
 from typing import Self
 
-from tests.interop.brokers import START_SECONDS, free_ports
+from tests.interop.brokers import free_ports
 from tests.interop.maven import KEEPERS, classpath, jars
+from tests.interop.processes import ready
 
 JAAS = """Server {
   org.apache.zookeeper.server.auth.DigestLoginModule required user_alice="alice-secret";
@@ -84,26 +85,16 @@ class Keeper:
             *("-cp", classpath(jars(f"zookeeper-{self.version}", KEEPERS[self.version]))),
             *("org.apache.zookeeper.server.quorum.QuorumPeerMain", str(self.home / "zoo.cfg")),
         ]
-        with (self.home / "log").open("ab") as log:
+        log = self.home / "log"
+        with log.open("ab") as out:
             self._process = subprocess.Popen(
-                command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, cwd=self.home
+                command, stdin=subprocess.DEVNULL, stdout=out, stderr=out, cwd=self.home
             )
-        end = time.monotonic() + START_SECONDS
-        while time.monotonic() < end and self._process.poll() is None:
-            if self.word(b"ruok") == b"imok" and b"Mode: " in self.word(b"srvr"):
-                return
-            time.sleep(0.1)
-        self.stop()
-        raise RuntimeError(f"ZooKeeper did not start: {(self.home / 'log').read_text()[-3000:]}")
-
-    def word(self, word: bytes) -> bytes:
-        """Return what the server answers to a four-letter word."""
-        try:
-            with socket.create_connection(("127.0.0.1", self.port), 5) as connection:
-                connection.sendall(word)
-                return b"".join(iter(lambda: connection.recv(4096), b""))
-        except OSError:
-            return b""
+        ready(
+            self._process,
+            log,
+            lambda: serves(self.port),
+        )
 
     def stop(self) -> None:
         """Stop the server."""
@@ -114,3 +105,11 @@ class Keeper:
     def __exit__(self, *failure: object) -> None:
         self.stop()
         shutil.rmtree(self.home, ignore_errors=True)
+
+
+def serves(port: int) -> bool:
+    """Whether a server of ZooKeeper takes requests: it listens before that."""
+    with suppress(OSError), socket.create_connection(("127.0.0.1", port), 5) as connection:
+        connection.sendall(b"srvr")
+        return b"Mode: " in b"".join(iter(lambda: connection.recv(4096), b""))
+    return False

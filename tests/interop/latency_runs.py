@@ -10,13 +10,12 @@ import struct
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path as File
 from typing import Any, Final, NamedTuple
 
 from tests.interop.brokers import KRaftCluster
-from tests.interop.drivers import CLIENT_LIST, Driver
+from tests.interop.drivers import drive
 from tests.interop.make_findings_kit import Raw, producer
 from tests.interop.network import BROKER, POINTS, Half, Network, Path
 from tests.kit import batches
@@ -74,23 +73,18 @@ class Bench(NamedTuple):
             assert out.flush(20) == 0
 
     def connect(self, receive_buffer: int = 0) -> Raw:
-        """Return a connection for requests of our own."""
+        """Return a connection for requests of our own; `receive_buffer` in bytes, 0: as the kernel
+        chooses."""
         with self.network.inside("client"):
-            return _DistantRaw(self.port, receive_buffer)
-
-
-class _DistantRaw(Raw):
-    """A connection from the client's end; `receive_buffer` in bytes, 0: as the kernel chooses."""
-
-    def __init__(self, port: int, receive_buffer: int) -> None:
-        self.socket = socket.socket()
-        if receive_buffer:
-            self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, receive_buffer)
-        self.socket.settimeout(20)
-        self.socket.connect((BROKER, port))
-        self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        self.name, self.ids = CLIENT_ID, 0
-        self.ask("ApiVersions", 0)
+            link = socket.socket()
+            if receive_buffer:
+                link.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, receive_buffer)
+            link.settimeout(20)
+            link.connect((BROKER, self.port))
+        link.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        raw = Raw(self.port, CLIENT_ID, link)
+        raw.ask("ApiVersions", 0)
+        return raw
 
 
 def order(number: int) -> bytes:
@@ -119,11 +113,10 @@ def large_requests(bench: Bench) -> None:
 
 def java_producers(bench: Bench) -> None:
     """Java producers, one small request each."""
-    common = {"bootstrap": bench.bootstrap, "client": CLIENT_ID, "topic": bench.topic}
-    client = CLIENT_LIST["java-4.4.0"]
+    how = {"client": CLIENT_ID, "topic": bench.topic}
     with (
         bench.network.inside("client"),
-        Driver(client, bench.folder / "java.log", common) as driver,
+        drive("java-4.4.0", bench.folder, bench.bootstrap, **how) as driver,
     ):
         for number in range(6):
             driver.step("Produce", first=number, count=1)
@@ -131,7 +124,7 @@ def java_producers(bench: Bench) -> None:
 
 def requests_in_pieces(bench: Bench) -> None:
     """A client that writes each request in two pieces, with a pause between them."""
-    with closing(bench.connect()) as raw:
+    with bench.connect() as raw:
         for value in ORDERS[:6]:
             raw.ids += 1
             partition = {"index": 0, "records": batches.batch([(None, value)])}
@@ -147,7 +140,7 @@ def requests_in_pieces(bench: Bench) -> None:
 def unread_responses(bench: Bench) -> None:
     """A client with a small receive buffer that reads nothing of a large response at first."""
     bench.fill(ORDERS[0] * (LARGE_BYTES // len(ORDERS[0])))
-    with closing(bench.connect(receive_buffer=8192)) as raw:
+    with bench.connect(receive_buffer=8192) as raw:
         for _ in range(2):
             limit = 2 * LARGE_BYTES
             partition = {"partition": 0, "fetch_offset": 0, "partition_max_bytes": limit}
@@ -161,7 +154,6 @@ def unread_responses(bench: Bench) -> None:
 def stopped_broker(bench: Bench) -> None:
     """A broker that is stopped before some requests arrive, and continued later."""
     process = bench.cluster.nodes[0].process
-    assert process is not None
     timers = []
 
     def stop(value: bytes) -> None:

@@ -11,13 +11,13 @@ from __future__ import annotations
 
 import gzip
 import shutil
-import subprocess
 import sys
 import tempfile
 from contextlib import ExitStack
 from importlib import import_module
 from pathlib import Path
 
+from tests.interop import processes
 from tests.interop.brokers import KRaftCluster
 from tests.interop.demo.network import BRIDGE, network
 from tests.interop.make_findings_kit import (
@@ -43,7 +43,19 @@ TLS = {
     "listener.name.sasl_plaintext.ssl.keystore.type": "PEM",
     "listener.name.sasl_plaintext.ssl.keystore.location": str(HOME / "key.pem"),
 }
-COMMON = {"auto.create.topics.enable": "false", "broker.rack": "a"}
+COMMON = {
+    "auto.create.topics.enable": "false",
+    "broker.rack": "a",
+    # Groups whose dead members are missed soon.
+    "group.consumer.min.session.timeout.ms": "3000",
+    "group.consumer.session.timeout.ms": "5000",
+    "group.consumer.min.heartbeat.interval.ms": "500",
+    "group.consumer.heartbeat.interval.ms": "1000",
+    "group.share.min.session.timeout.ms": "3000",
+    "group.share.session.timeout.ms": "5000",
+    "group.share.min.heartbeat.interval.ms": "500",
+    "group.share.heartbeat.interval.ms": "1000",
+}
 SETTINGS: dict[str, dict[str, str]] = {
     "wrong-address": {"advertised.listeners": ADVERTISED},
     "overdue-transaction": {"transaction.abort.timed.out.transaction.cleanup.interval.ms": "60000"},
@@ -53,15 +65,8 @@ SETTINGS: dict[str, dict[str, str]] = {
 """Scenarios that need a broker of their own."""
 NODES = {"seen-by-one": 3}
 """Scenarios that need several."""
-MODULES = (
-    "make_findings_brokers",
-    "make_findings_consumers",
-    "make_findings_producers",
-    "make_findings_security",
-    "make_networks",
-    "make_records",
-)
-"""Where scenarios are registered; `make_groups` is another one."""
+MODULES = ("make_findings_brokers", "make_records", "make_groups", "make_networks")
+"""Where scenarios are registered."""
 
 LARGE = 20_000
 """Larger captures are compressed."""
@@ -91,11 +96,7 @@ def keystore() -> None:
     HOME.mkdir(parents=True, exist_ok=True)
     key, cert = HOME / "key", HOME / "cert"
     words = "openssl req -x509 -newkey rsa:2048 -nodes -days 9999 -subj /CN=localhost"
-    subprocess.run(
-        [*words.split(), "-keyout", str(key), "-out", str(cert)],
-        check=True,
-        capture_output=True,
-    )
+    processes.run(*words.split(), "-keyout", key, "-out", cert)
     (HOME / "key.pem").write_bytes(key.read_bytes() + cert.read_bytes())
 
 
@@ -123,11 +124,8 @@ def run(
 
 def main(names: list[str]) -> None:
     """Make all of them, or those named."""
-    from tests.interop import make_groups
-
     for each in MODULES:
         import_module(f"tests.interop.{each}")
-    COMMON.update(make_groups.FAST)
     TARGET.mkdir(exist_ok=True)
     wanted = names or list(SCENARIOS)
     common = [name for name in wanted if name not in {*SETTINGS, *NODES, *NETWORKS}]

@@ -1,20 +1,21 @@
-"""Scenarios of `make_findings`: brokers and leaders in trouble, addresses, versions, quotas."""
+"""Scenarios of `make_findings`: brokers and leaders in trouble, addresses, quotas, rights."""
 
 from __future__ import annotations
 
-import os
-import signal
 import socket
+import ssl
 import struct
 import time
-from contextlib import closing
+from contextlib import suppress
 
-from confluent_kafka import TopicPartition
+from confluent_kafka import KafkaException, TopicPartition
 
-from tests.interop.brokers import KRaftCluster
+from tests.interop.brokers import USERS, KRaftCluster
 from tests.interop.make_findings_kit import (
+    INSIDE,
     PORT,
     PROXY,
+    SASL,
     UNTIL_LATER,
     Raw,
     consumer,
@@ -22,10 +23,12 @@ from tests.interop.make_findings_kit import (
     producer,
     proxied,
     read,
+    read_from,
     scenario,
+    standing,
     topics,
+    write,
 )
-from tests.kit.wire import request
 
 
 @scenario(PROXY, PROXY + 1)
@@ -33,13 +36,8 @@ def stale_leader(cluster: KRaftCluster) -> None:
     """A client that repeats a Fetch after NOT_LEADER_OR_FOLLOWER and never asks for metadata."""
     topics("leaders")
     fetch = "api == Fetch -> error NOT_LEADER_OR_FOLLOWER first 6"
-    with proxied(fetch), closing(Raw(PROXY, "stubborn")) as raw:
-        asked = [
-            {
-                "topic": "leaders",
-                "partitions": [{"partition": 0, "fetch_offset": 0, "partition_max_bytes": 1000}],
-            }
-        ]
+    with proxied(fetch), Raw(PROXY, "stubborn") as raw:
+        asked = [{"topic": "leaders", "partitions": [{"partition_max_bytes": 1000}]}]
         for _ in range(8):
             raw.ask("Fetch", 4, replica_id=-1, max_wait_ms=10, min_bytes=0, topics=asked)
             time.sleep(0.05)
@@ -50,9 +48,7 @@ def leader_moved(cluster: KRaftCluster) -> None:
     """A producer that meets one such error and asks for metadata."""
     topics("moved")
     with proxied("api == Produce -> error NOT_LEADER_OR_FOLLOWER once") as there:
-        out = producer("careful", there)
-        out.produce("moved", b"x")
-        out.flush(20)
+        write(producer("careful", there), "moved", b"x")
 
 
 @scenario(PROXY, PROXY + 1)
@@ -60,9 +56,8 @@ def lost_answers(cluster: KRaftCluster) -> None:
     """A producer without idempotence whose first answer is lost: it gives up and sends again."""
     topics("lost")
     with proxied("api == Produce -> drop on response once") as there:
-        out = producer("impatient", there, acks=1, socket_timeout_ms=1500, message_timeout_ms=15000)
-        out.produce("lost", b"once or twice")
-        out.flush(20)
+        patience = {"socket_timeout_ms": 1500, "message_timeout_ms": 15000}
+        write(producer("impatient", there, acks=1, **patience), "lost", b"once or twice")
 
 
 @scenario()
@@ -71,22 +66,16 @@ def stopped_broker(cluster: KRaftCluster) -> None:
     topics("stopped")
     raws = [Raw(PORT, "patient") for _ in range(3)]
     late = Raw(PORT, "hasty")
-    process = cluster.nodes[0].process
-    assert process is not None
     for raw in (*raws, late):
         raw.ask("ApiVersions", 2)
-    os.kill(process.pid, signal.SIGSTOP)
-    time.sleep(0.5)  # until all of its threads stand
-    try:
+    with standing(cluster):
+        time.sleep(0.5)  # until all of its threads stand
         asked = {"topics": [{"name": "stopped"}], "allow_auto_topic_creation": False}
         for raw in (*raws, late):
-            raw.ids += 1
-            raw.socket.sendall(request("Metadata", 8, raw.ids, raw.name, **asked))
+            raw.tell("Metadata", 8, **asked)
         time.sleep(1.5)
         late.socket.shutdown(socket.SHUT_WR)
         time.sleep(0.5)
-    finally:
-        os.kill(process.pid, signal.SIGCONT)
     for raw in (*raws, late):
         raw.answer()
         raw.close()
@@ -97,26 +86,18 @@ def slow_reads(cluster: KRaftCluster) -> None:
     """A reader of a backlog whose broker stands still for three seconds; then long polls of five
     seconds at the end of the log, which a record ends every 1.7 s."""
     topics("backlog")
-    out = producer("fill", "127.0.0.1:9094")
-    for number in range(60):
-        out.produce("backlog", value=b"record %d" % number)
-        out.flush(20)
+    out = producer("fill", INSIDE)
+    write(out, "backlog", *(b"record %d" % number for number in range(60)))
     few = {"fetch_message_max_bytes": 400, "queued_min_messages": 1, "fetch_queue_backoff_ms": 50}
     client = consumer("slow-reader", "slow-readers", fetch_wait_max_ms=5000, **few)
     client.assign([TopicPartition("backlog", 0, 0)])
-    process = cluster.nodes[0].process
-    assert process is not None
     read(client, 30)
-    os.kill(process.pid, signal.SIGSTOP)
-    try:
+    with standing(cluster):
         read(client, 30, seconds=3)
-    finally:
-        os.kill(process.pid, signal.SIGCONT)
     read(client, 30, seconds=3)
     for _ in range(4):
         time.sleep(1.7)
-        out.produce("backlog", value=b"late")
-        out.flush(20)
+        write(out, "backlog", b"late")
         read(client, 1)
     client.close()
 
@@ -126,11 +107,10 @@ def black_hole(cluster: KRaftCluster) -> None:
     """A request that stays without an answer for longer than clients wait; the capture ends before
     the connections do."""
     UNTIL_LATER.enter_context(proxied("api == Metadata -> black-hole"))
-    raw = UNTIL_LATER.enter_context(closing(Raw(PROXY, "waiting")))
+    raw = UNTIL_LATER.enter_context(Raw(PROXY, "waiting"))
     raw.ask("ApiVersions", 2)
-    raw.ids += 1
-    raw.socket.sendall(request("Metadata", 8, raw.ids, raw.name, topics=None))
-    other = UNTIL_LATER.enter_context(closing(Raw(PROXY, "witness")))
+    raw.tell("Metadata", 8, topics=None)
+    other = UNTIL_LATER.enter_context(Raw(PROXY, "witness"))
     for _ in range(8):
         other.ask("ApiVersions", 2)
         time.sleep(4)
@@ -140,7 +120,7 @@ def black_hole(cluster: KRaftCluster) -> None:
 @scenario()
 def unknown_topic(cluster: KRaftCluster) -> None:
     """A client that asks for a misspelt topic again and again on one connection."""
-    with closing(Raw(PORT, "misspelt")) as raw:
+    with Raw(PORT, "misspelt") as raw:
         for _ in range(40):
             raw.ask("Metadata", 8, topics=[{"name": "ordres"}], allow_auto_topic_creation=False)
             time.sleep(0.05)
@@ -161,17 +141,14 @@ def far_racks(cluster: KRaftCluster) -> None:
     """A consumer that says its rack, and a broker in another one."""
     topics("racks")
     fill("racks", 5)
-    client = consumer("in-b", "rack-group", client_rack="b")
-    client.assign([TopicPartition("racks", 0, 0)])
-    read(client, 5)
-    client.close()
+    read_from("racks", 0, 5, consumer("in-b", "rack-group", client_rack="b"))
 
 
 @scenario()
 def short_connections(cluster: KRaftCluster) -> None:
     """A client that connects for each question."""
     for _ in range(104):
-        with closing(Raw(PORT, "restless")) as raw:
+        with Raw(PORT, "restless") as raw:
             raw.ask("ApiVersions", 2)
 
 
@@ -180,9 +157,9 @@ def old_versions(cluster: KRaftCluster) -> None:
     """A client that never asks for versions and uses old ones; one that uses a version from the
     future."""
     topics("old")
-    with closing(Raw(PORT, "legacy")) as raw:
+    with Raw(PORT, "legacy") as raw:
         raw.ask("Metadata", 0, topics=[])
-    with closing(Raw(PORT, "future")) as raw:
+    with Raw(PORT, "future") as raw:
         raw.ask("ApiVersions", 2)
         raw.socket.sendall(
             struct.pack(">ihhih6s", 16, 2, 0, 7, 6, b"future")  # ListOffsets 0 is gone in 4.0
@@ -194,16 +171,13 @@ def old_versions(cluster: KRaftCluster) -> None:
 def wrong_answers(cluster: KRaftCluster) -> None:
     """A server (not a broker: none does this) that answers with an id that nobody asked for."""
     server = socket.create_server(("127.0.0.1", 9192))
-    with closing(server), closing(Raw(9192, "confused")) as raw:
-        raw.socket.settimeout(1)
+    with server, Raw(9192, "confused") as raw:
         there, _ = server.accept()
-        with closing(there):
-            raw.socket.sendall(request("ApiVersions", 2, 1, "confused"))
-            there.recv(1000)
-            there.sendall(struct.pack(">iihi", 14, 1, 0, 0) + bytes(4))
-            raw.socket.sendall(request("ApiVersions", 2, 2, "confused"))
-            there.recv(1000)
-            there.sendall(struct.pack(">iihi", 14, 4702, 0, 0) + bytes(4))
+        with there:
+            for number in (1, 4702):
+                raw.tell("ApiVersions", 2)
+                there.recv(1000)
+                there.sendall(struct.pack(">iihi", 14, number, 0, 0) + bytes(4))
             time.sleep(0.3)
 
 
@@ -213,18 +187,11 @@ def throttled(cluster: KRaftCluster) -> None:
     topics("quota")
     entity = [{"entity_type": "client-id", "entity_name": "greedy"}]
     limits = [{"key": "producer_byte_rate", "value": 1000.0, "remove": False}]
-    with closing(Raw(9094, "admin")) as raw:
-        raw.ask(
-            "AlterClientQuotas",
-            0,
-            entries=[{"entity": entity, "ops": limits}],
-            validate_only=False,
-        )
+    with Raw(9094, "admin") as raw:
+        entries = [{"entity": entity, "ops": limits}]
+        raw.ask("AlterClientQuotas", 0, entries=entries, validate_only=False)
     time.sleep(1)
-    out = producer("greedy", compression_type="none")
-    for _ in range(6):
-        out.produce("quota", bytes(3000))
-        out.flush(20)
+    write(producer("greedy", compression_type="none"), "quota", *[bytes(3000)] * 6)
 
 
 @scenario()
@@ -245,6 +212,48 @@ def healthy(cluster: KRaftCluster) -> None:
 @scenario(PORT, 9)
 def wrong_address(cluster: KRaftCluster) -> None:
     """A broker that advertises a port on which nobody listens."""
-    client = producer("misled", message_timeout_ms=4000)
-    client.produce("anything", b"x")
-    client.flush(6)
+    write(producer("misled", message_timeout_ms=4000), "anything", b"x", seconds=6)
+
+
+@scenario(PORT, SASL)
+def security(cluster: KRaftCluster) -> None:
+    """TLS and HTTP to a plain port, no SASL, another mechanism and a wrong password."""
+    for _ in range(2):
+        with Raw(PORT) as plain, suppress(OSError):
+            context = ssl.create_default_context()
+            context.wrap_socket(plain.socket, server_hostname="localhost")
+    with Raw(PORT) as plain:
+        plain.socket.sendall(b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n")
+        plain.answer()
+    good = {"security_protocol": "SASL_PLAINTEXT", "sasl_mechanism": "PLAIN"}
+    where = f"127.0.0.1:{SASL}"
+    ok = producer("right", where, sasl_username="alice", sasl_password=USERS["alice"], **good)
+    ok.list_topics(timeout=10)
+    with Raw(SASL, "no-sasl") as raw:
+        raw.ask("ApiVersions", 2)
+        raw.ask("Metadata", 8, topics=None)
+    with Raw(SASL, "wrong-mechanism") as raw:
+        raw.ask("SaslHandshake", 1, mechanism="GSSAPI")
+    wrong = producer("wrong", where, sasl_username="alice", sasl_password="no", **good)
+    with suppress(KafkaException):
+        wrong.list_topics(timeout=1)
+
+
+@scenario(SASL)
+def denied(cluster: KRaftCluster) -> None:
+    """A user without rights."""
+    topics("secret")
+    out = producer(
+        "stranger", f"127.0.0.1:{SASL}", security_protocol="SASL_PLAINTEXT",
+        sasl_mechanism="PLAIN", sasl_username="bob", sasl_password=USERS["bob"],
+        message_timeout_ms=3000,
+    )  # fmt: skip
+    write(out, "secret", b"x", seconds=5)
+
+
+@scenario(SASL)
+def plain_to_tls(cluster: KRaftCluster) -> None:
+    """A client without TLS on a TLS listener."""
+    for _ in range(2):
+        with Raw(SASL, "plain") as raw:
+            raw.ask("ApiVersions", 2)

@@ -10,14 +10,15 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
-from confluent_kafka import Consumer, KafkaException, Producer
+from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from tests.interop.brokers import KRaftCluster
+from tests.interop.processes import end, listens, until
 from tests.kit import batches
 from tests.kit.samples import ROOT
 from tests.kit.wire import request
@@ -27,6 +28,8 @@ TARGET = ROOT / "tests" / "analyzer" / "captures"
 PORT, SASL = 9092, 9095
 PROXY = 9292
 BROKER = f"127.0.0.1:{PORT}"
+INSIDE = f"127.0.0.1:{PORT + 2}"
+"""A listener that is not captured."""
 
 Scenario = Callable[[KRaftCluster], None]
 SCENARIOS: dict[str, tuple[Scenario, tuple[int, ...]]] = {}
@@ -68,24 +71,32 @@ def proxied(*faults: str) -> Iterator[str]:
         command += ["--fault", fault]
     process = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.DEVNULL, stderr=sys.stderr)
     try:
-        for _ in range(200):
-            try:
-                socket.create_connection(("127.0.0.1", PROXY), 0.5).close()
-                break
-            except OSError:
-                time.sleep(0.1)
+        until(lambda: listens(PROXY))
         yield f"127.0.0.1:{PROXY}"
     finally:
-        process.send_signal(signal.SIGINT)
-        process.wait(20)
+        end(process, signal.SIGINT)
+
+
+@contextmanager
+def standing(cluster: KRaftCluster) -> Iterator[None]:
+    """Its broker stands still meanwhile."""
+    process = cluster.nodes[0].process
+    assert process is not None
+    process.send_signal(signal.SIGSTOP)
+    try:
+        yield
+    finally:
+        process.send_signal(signal.SIGCONT)
 
 
 class Raw:
     """A connection that sends hand-made requests."""
 
-    def __init__(self, port: int = PORT, name: str = "raw") -> None:
-        self.socket = socket.create_connection(("127.0.0.1", port), 10)
-        self.socket.settimeout(5)
+    def __init__(
+        self, port: int = PORT, name: str = "raw", connected: socket.socket | None = None
+    ) -> None:
+        self.socket = connected or socket.create_connection(("127.0.0.1", port), 5)
+        self._file = self.socket.makefile("rb")
         self.name = name
         self.ids = 0
 
@@ -100,22 +111,19 @@ class Raw:
         self.socket.sendall(request(api, version, self.ids, self.name, **fields))
 
     def answer(self) -> bytes:
-        head = self._read(4)
-        return head and self._read(struct.unpack(">i", head)[0])
+        with suppress(OSError):
+            if head := self._file.read(4):
+                return self._file.read(struct.unpack(">i", head)[0])
+        return b""
 
-    def _read(self, size: int) -> bytes:
-        data = b""
-        while len(data) < size:
-            try:
-                more = self.socket.recv(size - len(data))
-            except OSError:
-                return b""
-            if not more:
-                return b""
-            data += more
-        return data
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *failure: object) -> None:
+        self.close()
 
     def close(self) -> None:
+        self._file.close()
         self.socket.close()
 
 
@@ -148,7 +156,7 @@ def consumer(name: str, group: str, bootstrap: str = BROKER, **settings: Any) ->
 
 
 def admin(**settings: Any) -> AdminClient:
-    return AdminClient({"bootstrap.servers": f"127.0.0.1:{9094}", **settings})
+    return AdminClient({"bootstrap.servers": INSIDE, **settings})
 
 
 def topics(*names: str, partitions: int = 1, **config: str) -> None:
@@ -169,10 +177,17 @@ def topics(*names: str, partitions: int = 1, **config: str) -> None:
 
 def fill(topic: str, count: int, partition: int = 0) -> None:
     """Records, over a listener that is not captured."""
-    out = producer("fill", "127.0.0.1:9094")
+    out = producer("fill", INSIDE)
     for number in range(count):
         out.produce(topic, value=b"record %d" % number, partition=partition)
     out.flush(20)
+
+
+def write(out: Producer, topic: str, *values: bytes, seconds: float = 20) -> None:
+    """Records, each when the one before it is acknowledged."""
+    for value in values:
+        out.produce(topic, value)
+        out.flush(seconds)
 
 
 def read(client: Consumer, count: int, seconds: float = 20) -> list[Any]:
@@ -183,6 +198,13 @@ def read(client: Consumer, count: int, seconds: float = 20) -> list[Any]:
         if message is not None and not message.error():
             found.append(message)
     return found
+
+
+def read_from(topic: str, offset: int, count: int, client: Consumer, seconds: float = 20) -> None:
+    """So many records from an offset on; then the consumer is closed."""
+    client.assign([TopicPartition(topic, 0, offset)])
+    read(client, count, seconds)
+    client.close()
 
 
 def batch(count: int, producer: tuple[int, int, int]) -> bytes:

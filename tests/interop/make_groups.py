@@ -1,44 +1,49 @@
-"""Scenarios of `make_findings` with groups of the Java client, and what was true of them: which
-member read which offsets, what it committed, what the broker kept.
+"""Scenarios of `make_findings` with consumers and their groups; of those of the Java client, what
+is true of them: which member read which offsets, what it committed, what the broker kept.
 """
 
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 import tempfile
+import threading
 import time
-from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from confluent_kafka import ConsumerGroupTopicPartitions
+from confluent_kafka import ConsumerGroupTopicPartitions, TopicPartition
+from kafka import KafkaConsumer
+from kafka.coordinator.assignors.range import RangePartitionAssignor
 
 from tests.interop.brokers import KRaftCluster
-from tests.interop.drivers import CLIENT_LIST, Driver
-from tests.interop.make_findings_kit import BROKER, TARGET, Raw, admin, fill, scenario, topics
-
-FAST = {
-    "group.consumer.min.session.timeout.ms": "3000",
-    "group.consumer.session.timeout.ms": "5000",
-    "group.consumer.min.heartbeat.interval.ms": "500",
-    "group.consumer.heartbeat.interval.ms": "1000",
-    "group.share.min.session.timeout.ms": "3000",
-    "group.share.session.timeout.ms": "5000",
-    "group.share.min.heartbeat.interval.ms": "500",
-    "group.share.heartbeat.interval.ms": "1000",
-}
-"""Groups whose dead members are missed soon."""
+from tests.interop.drivers import drive
+from tests.interop.make_findings_kit import (
+    BROKER,
+    PORT,
+    TARGET,
+    Raw,
+    admin,
+    consumer,
+    fill,
+    read,
+    read_from,
+    scenario,
+    topics,
+)
+from tests.kit.samples import ROOT
 
 
 class Member:
     """A consumer in a Java process of its own."""
 
     def __init__(self, folder: Path, name: str, group: str, topic: str, **settings: str) -> None:
-        common = {"bootstrap": BROKER, "client": name, "name": "m", "group": group, "topic": topic}
-        common |= {f"conf.{key}": value for key, value in settings.items() if "." in key}
-        common |= {key: value for key, value in settings.items() if "." not in key}
-        self.driver = Driver(CLIENT_LIST["java-4.4.0"], folder / f"{name}.log", common)
+        common = {"client": name, "name": "m", "group": group, "topic": topic}
+        common |= {f"conf.{key}" if "." in key else key: each for key, each in settings.items()}
+        self.driver = drive("java-4.4.0", folder, BROKER, **common)
         self.rows: list[list[Any]] = []
 
     def do(self, what: str, **arguments: object) -> Any:
@@ -79,9 +84,12 @@ def keep(name: str, told: dict[str, Any]) -> None:
 
 
 @contextmanager
-def folder() -> Iterator[Path]:
-    with tempfile.TemporaryDirectory() as made:
-        yield Path(made)
+def members(
+    names: Iterable[str], group: str, topic: str, **settings: str
+) -> Iterator[tuple[Member, ...]]:
+    """Members of a group, each a Java process."""
+    with tempfile.TemporaryDirectory() as folder:
+        yield tuple(Member(Path(folder), name, group, topic, **settings) for name in names)
 
 
 def spread(topic: str, partitions: int, count: int) -> None:
@@ -97,12 +105,9 @@ def consumer_protocol(cluster: KRaftCluster) -> None:
     topics("next", partitions=4)
     spread("next", 4, 10)
     group = "next-group"
-    with folder() as logs:
-        told: dict[str, Any] = {"group": group}
-        first, second, third = (
-            Member(logs, name, group, "next", **{"group.protocol": "consumer"})
-            for name in ("first", "second", "third")
-        )
+    told: dict[str, Any] = {"group": group}
+    new = {"group.protocol": "consumer"}
+    with members(("first", "second", "third"), group, "next", **new) as (first, second, third):
         first.do("join", holds=4, records=40)
         told["first commit"] = first.do("commit", back=4)
         second.do("join", holds=2)
@@ -132,13 +137,10 @@ def share_group(cluster: KRaftCluster) -> None:
     topics("shared", partitions=1)
     configs = [{"name": "share.auto.offset.reset", "config_operation": 0, "value": "earliest"}]
     group = {"resource_type": 32, "resource_name": "share-group", "configs": configs}
-    with closing(Raw(9094, "admin")) as raw:
+    with Raw(9094, "admin") as raw:
         raw.ask("IncrementalAlterConfigs", 1, resources=[group], validate_only=False)
     spread("shared", 1, 20)
-    with folder() as logs:
-        one, two = (
-            Member(logs, name, "share-group", "shared", kind="share") for name in ("one", "two")
-        )
+    with members(("one", "two"), "share-group", "shared", kind="share") as (one, two):
         one.do("join", records=20)
         two.do("join")
         time.sleep(4)  # heartbeats, until both hold the partition
@@ -165,17 +167,15 @@ def assignors(cluster: KRaftCluster) -> None:
     """Each assignor of the Java client: two members, two topics of three partitions, then one
     member less."""
     topics("red", "blue", partitions=3)
-    with folder() as logs:
-        for name, kind in ASSIGNORS.items():
-            settings = {
-                "group.protocol": "classic",
-                "partition.assignment.strategy": f"org.apache.kafka.clients.consumer.{kind}",
-                "heartbeat.interval.ms": "500",
-                "fetch.max.wait.ms": "3000",
-            }
-            one, two = (
-                Member(logs, f"{name}-{n}", f"{name}-group", "red,blue", **settings) for n in (1, 2)
-            )
+    for name, kind in ASSIGNORS.items():
+        settings = {
+            "group.protocol": "classic",
+            "partition.assignment.strategy": f"org.apache.kafka.clients.consumer.{kind}",
+            "heartbeat.interval.ms": "500",
+            "fetch.max.wait.ms": "3000",
+        }
+        names = (f"{name}-1", f"{name}-2")
+        with members(names, f"{name}-group", "red,blue", **settings) as (one, two):
             one.do("join", holds=6)
             held = 4 if name == "range" else 3
             two.do("join", holds=6 - held)
@@ -200,12 +200,10 @@ def restarted_member(cluster: KRaftCluster) -> None:
         "max.poll.records": "10",
     }
     group, told = "again-group", {}
-    with folder() as logs:
-        first = Member(logs, "worker", group, "again", **settings)
+    with members(("worker", "worker"), group, "again", **settings) as (first, again):
         first.do("join", holds=1, records=30)
         told["commit"] = first.do("commit", back=12)
         told["first"] = first.read()
-        again = Member(logs, "worker", group, "again", **settings)
         first.kill()
         again.do("join", holds=1, records=12)
         told["second commit"] = again.do("commit")
@@ -215,3 +213,161 @@ def restarted_member(cluster: KRaftCluster) -> None:
         again.end()
     told["committed"] = committed(group)
     keep("restarted-member", told)
+
+
+@scenario()
+def eager_fetches(cluster: KRaftCluster) -> None:
+    """A consumer with a wait of one millisecond on an empty topic."""
+    topics("empty")
+    often = {"fetch_wait_max_ms": 1, "fetch_error_backoff_ms": 0}
+    read_from("empty", 0, 1, consumer("eager", "eager-group", **often), 1.8)
+
+
+class Overlapping(RangePartitionAssignor):
+    """An assignor that somebody wrote: it counts the last partition of each member again."""
+
+    name = "ours"
+
+    @classmethod
+    def assign(cls, cluster: Any, members: Any) -> Any:
+        """As its parent, with one more partition for each member but the last."""
+        found = super().assign(cluster, members)
+        last = max(cluster.partitions_for_topic("doubled"))
+        for member, each in found.items():
+            ((topic, mine),) = each.assigned_partitions
+            mine = [*mine, mine[-1] + 1] if mine[-1] < last else mine
+            found[member] = type(each)(cls.version, [(topic, mine)], b"")
+        return found
+
+
+@scenario()
+def owned_twice(cluster: KRaftCluster) -> None:
+    """Two members of a group whose assignor gives a partition to both: each reads its records."""
+    topics("doubled", partitions=4)
+    for partition in range(4):
+        fill("doubled", 5, partition)
+    threads = [threading.Thread(target=_share, args=(name,)) for name in ("left", "right")]
+    for each in threads:
+        each.start()
+    for each in threads:
+        each.join()
+
+
+def _share(name: str) -> None:
+    client = KafkaConsumer(
+        "doubled",
+        bootstrap_servers=BROKER,
+        client_id=name,
+        group_id="doubled-group",
+        auto_offset_reset="earliest",
+        partition_assignment_strategy=[Overlapping],
+    )
+    end = time.monotonic() + 6
+    while time.monotonic() < end:
+        client.poll(500)
+    client.close()
+
+
+@scenario()
+def out_of_range(cluster: KRaftCluster) -> None:
+    """A consumer that starts beyond the end of its partition."""
+    topics("short")
+    fill("short", 10)
+    read_from("short", 500, 10, consumer("lost-reader", "range-group"))
+
+
+@scenario()
+def odd_commits(cluster: KRaftCluster) -> None:
+    """Commits that skip records, and that go back."""
+    topics("commits")
+    fill("commits", 20)
+    client = consumer("committer", "odd-group", max_poll_interval_ms=60000)
+    client.subscribe(["commits"])
+    read(client, 20)
+    for offset in (8, 3, 50):
+        client.commit(offsets=[TopicPartition("commits", 0, offset)], asynchronous=False)
+    client.close()
+
+
+@scenario()
+def commit_storm(cluster: KRaftCluster) -> None:
+    """A commit for each record."""
+    topics("each")
+    fill("each", 120)
+    client = consumer("by-record", "each-group")
+    client.subscribe(["each"])
+    for _ in range(120):
+        message = client.poll(5)
+        if message is not None and not message.error():
+            client.commit(message=message, asynchronous=False)
+    client.close()
+
+
+@scenario()
+def expired_member(cluster: KRaftCluster) -> None:
+    """One of two members is killed."""
+    topics("members", partitions=2)
+    settings = {"session_timeout_ms": 6000, "heartbeat_interval_ms": 1000}
+    code = (
+        "from tests.interop.make_findings_kit import consumer, read\n"
+        f"c = consumer('killed', 'members-group', **{settings})\n"
+        "c.subscribe(['members'])\nread(c, 1, 60)\n"
+    )
+    child = subprocess.Popen([sys.executable, "-c", code], cwd=ROOT)
+    client = consumer("survivor", "members-group", **settings)
+    client.subscribe(["members"])
+    read(client, 1, 6)
+    child.kill()
+    child.wait()
+    read(client, 1, 10)
+    client.close()
+
+
+@scenario()
+def fenced_member(cluster: KRaftCluster) -> None:
+    """Two members with one instance id."""
+    topics("static")
+    first = consumer("first", "static-group", group_instance_id="one", heartbeat_interval_ms=500)
+    first.subscribe(["static"])
+    read(first, 1, 4)
+    second = consumer("second", "static-group", group_instance_id="one", heartbeat_interval_ms=500)
+    second.subscribe(["static"])
+    read(second, 1, 4)
+    read(first, 1, 2)
+    second.close()
+    first.close()
+
+
+@scenario()
+def silent_consumer(cluster: KRaftCluster) -> None:
+    """A consumer that is busy for longer than max.poll.interval.ms."""
+    topics("busy")
+    fill("busy", 50)
+    with Raw(PORT, "busy") as raw:
+        raw.ask("OffsetCommit", 2, group_id="busy-group", topics=[])
+    client = consumer(
+        "busy", "busy-group", session_timeout_ms=6000, max_poll_interval_ms=6000,
+        heartbeat_interval_ms=1000,
+    )  # fmt: skip
+    client.subscribe(["busy"])
+    read(client, 10)
+    time.sleep(9)
+    read(client, 1, 3)
+    client.close()
+
+
+@scenario()
+def reopened_consumer(cluster: KRaftCluster) -> None:
+    """A program that closes its consumer after a while and opens another one: nothing is wrong."""
+    topics("batches")
+    fill("batches", 50)
+    for _ in range(2):
+        client = consumer(
+            "batches", "batches-group", session_timeout_ms=6000, max_poll_interval_ms=6000,
+            heartbeat_interval_ms=1000, enable_auto_commit=True,
+        )  # fmt: skip
+        client.subscribe(["batches"])
+        until = time.monotonic() + 7
+        while time.monotonic() < until:
+            client.poll(0.5)
+        client.close()

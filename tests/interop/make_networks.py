@@ -21,6 +21,7 @@ from tests.interop.make_findings_kit import (
     read,
     scenario,
     topics,
+    write,
 )
 
 OUTSIDE, PUBLIC = "192.88.99.30", "192.88.99.2"
@@ -65,8 +66,7 @@ def between(
 def private_address() -> None:
     """A client on the internet, a broker behind NAT that advertises its address inside."""
     out = producer("shop-app", f"{PUBLIC}:{PORT}", message_timeout_ms=15000)
-    out.produce("orders", b"never sent")
-    out.flush(20)
+    write(out, "orders", b"never sent")
 
 
 @between("till", told="[::]")
@@ -74,17 +74,14 @@ def no_address() -> None:
     """A broker whose advertised.listeners has the address on which it listens: it refuses to start
     with 0.0.0.0, and takes [::]."""
     out = producer("till", f"{BROKER}:{PORT}", message_timeout_ms=15000)
-    out.produce("orders", b"never sent")
-    out.flush(20)
+    write(out, "orders", b"never sent")
 
 
 @between("branch-office", link=Link(delay=0.04))
 def far_network() -> None:
     """A client 80 ms away that writes and reads; nothing else is wrong."""
     out = producer("branch-office", f"{BROKER}:{PORT}")
-    for number in range(10):
-        out.produce("orders", b"order %d" % number)
-        out.flush(10)
+    write(out, "orders", *(b"order %d" % number for number in range(10)))
     client = consumer("branch-office", "branches", f"{BROKER}:{PORT}")
     client.subscribe(["orders"])
     read(client, 10)

@@ -1,30 +1,36 @@
-"""Scenarios of `make_findings` about batches, producers and what else comes to a broker."""
+"""Scenarios of `make_findings` about producers, batches, and what else comes to a broker."""
 
 from __future__ import annotations
 
-import socket
+import os
 import struct
 import time
-from contextlib import closing
+from contextlib import suppress
+from typing import Any
 
+from confluent_kafka import KafkaException
 from confluent_kafka.admin import NewPartitions
 
 from tests.interop.brokers import KRaftCluster
 from tests.interop.make_findings_kit import (
+    INSIDE,
     PORT,
     PROXY,
     SASL,
     Raw,
     admin,
+    batch,
     consumer,
     fill,
     producer,
     proxied,
     read,
+    read_from,
     scenario,
     topics,
+    write,
 )
-from tests.interop.make_groups import Member, folder, spread
+from tests.interop.make_groups import members, spread
 from tests.kit.wire import request
 
 LONG = 61
@@ -36,22 +42,13 @@ def old_reader(cluster: KRaftCluster) -> None:
     """A reader whose Fetch is too old for zstd: refused, as brokers before 4.0 do where the topic
     says zstd (by the proxy), and not where only its producer does."""
     topics("modern", "mixed")
-    out = producer("packer", "127.0.0.1:9094", compression_type="zstd")
     for topic in ("modern", "mixed"):
-        out.produce(topic, b"x" * 500)
-    out.flush(10)
-    part = {
-        "partition": 0,
-        "current_leader_epoch": -1,
-        "fetch_offset": 0,
-        "log_start_offset": -1,
-        "partition_max_bytes": 1_000_000,
-    }
+        write(producer("packer", INSIDE, compression_type="zstd"), topic, b"x" * 500)
     refusal = "api == Fetch and topic == modern -> error UNSUPPORTED_COMPRESSION_TYPE"
-    with proxied(refusal), closing(Raw(PROXY, "old-reader")) as raw:
+    with proxied(refusal), Raw(PROXY, "old-reader") as raw:
         raw.ask("ApiVersions", 2)
         for topic in ("modern", "mixed"):
-            asked = [{"topic": topic, "partitions": [part]}]
+            asked = [{"topic": topic, "partitions": [{"partition_max_bytes": 1_000_000}]}]
             raw.ask("Fetch", 9, replica_id=-1, max_wait_ms=100, min_bytes=1, topics=asked)
 
 
@@ -62,21 +59,17 @@ def forgotten_producer(cluster: KRaftCluster) -> None:
     fault = "api == Produce and sequence > 0 -> error UNKNOWN_PRODUCER_ID once"
     with proxied(fault) as there:
         out = producer("long-lived", there, enable_idempotence=True)
-        for _ in range(3):
-            out.produce("forgotten", b"x")
-            out.flush(15)
+        write(out, "forgotten", *[b"x"] * 3)
 
 
 @scenario()
 def huge_request(cluster: KRaftCluster) -> None:
     """A request with a length beyond socket.request.max.bytes: the broker reads four bytes."""
-    with closing(Raw(PORT, "whale")) as raw:
+    with Raw(PORT, "whale") as raw:
         raw.ask("ApiVersions", 2)
         head = request("Produce", 7, 2, "whale", acks=-1, timeout_ms=1000, topic_data=[])[4:]
-        try:
+        with suppress(OSError):
             raw.socket.sendall(struct.pack(">i", 104_857_700) + head + bytes(3000))
-        except OSError:
-            pass
         raw.answer()
 
 
@@ -85,8 +78,7 @@ def large_batches(cluster: KRaftCluster) -> None:
     """A batch that is just below the default limit."""
     topics("large")
     out = producer("bulky", compression_type="none", message_max_bytes=1_000_000)
-    out.produce("large", bytes(950_000))
-    out.flush(20)
+    write(out, "large", bytes(950_000))
 
 
 @scenario()
@@ -94,8 +86,7 @@ def left_alone(cluster: KRaftCluster) -> None:
     """Partitions that were added while the leader's metadata is old: it assigns none of them."""
     topics("grown")
     settings = {"group.protocol": "classic", "heartbeat.interval.ms": "500"}
-    with folder() as logs:
-        one, two = (Member(logs, name, "grown-group", "grown", **settings) for name in ("a", "b"))
+    with members(("a", "b"), "grown-group", "grown", **settings) as (one, two):
         one.do("join", holds=1)
         client = admin()
         for future in client.create_partitions([NewPartitions("grown", 3)]).values():
@@ -116,7 +107,7 @@ def measured(cluster: KRaftCluster) -> None:
         {"name": "metrics", "config_operation": 0, "value": "*"},
     ]
     subscription = {"resource_type": 16, "resource_name": "all", "configs": configs}
-    with closing(Raw(9094, "admin")) as raw:
+    with Raw(9094, "admin") as raw:
         raw.ask("IncrementalAlterConfigs", 1, resources=[subscription], validate_only=False)
         topics("measured")
         out = producer("metered", enable_metrics_push=True)
@@ -140,16 +131,12 @@ def tls_only(cluster: KRaftCluster) -> None:
 @scenario()
 def other_protocols(cluster: KRaftCluster) -> None:
     """SSH and redis at a broker's door, next to a client."""
-    with closing(Raw(PORT, "guest")) as raw:
+    with Raw(PORT, "guest") as raw:
         raw.ask("ApiVersions", 2)
     for words in (b"SSH-2.0-OpenSSH_9.6\r\n", b"*1\r\n$4\r\nPING\r\n"):
-        with closing(socket.create_connection(("127.0.0.1", PORT))) as wrong:
-            wrong.sendall(words)
-            wrong.settimeout(2)
-            try:
-                wrong.recv(10)
-            except OSError:
-                pass
+        with Raw(PORT) as wrong:
+            wrong.socket.sendall(words)
+            wrong.answer()
 
 
 @scenario()
@@ -189,10 +176,7 @@ def slow_rebalance(cluster: KRaftCluster) -> None:
         "heartbeat.interval.ms": "2000",
         "fetch.max.wait.ms": "5000",
     }
-    with folder() as logs:
-        busy, late = (
-            Member(logs, name, "slow-group", "slow", **settings) for name in ("busy", "late")
-        )
+    with members(("busy", "late"), "slow-group", "slow", **settings) as (busy, late):
         busy.do("join", holds=2)
         late.driver.step("Member", do="join")
         busy.do("stand", ms=11_000)
@@ -227,20 +211,149 @@ def long_minute(cluster: KRaftCluster) -> None:
 @scenario()
 def odd_requests(cluster: KRaftCluster) -> None:
     """An API and a version that nobody has, and a setting that the broker does not accept."""
-    with closing(Raw(PORT, "odd")) as raw:
+    with Raw(PORT, "odd") as raw:
         raw.ask("ApiVersions", 2)
         raw.socket.sendall(struct.pack(">ihhih3s", 13, 999, 0, 7, 3, b"odd"))
         raw.answer()
-    with closing(Raw(PORT, "ahead")) as raw:
+    with Raw(PORT, "ahead") as raw:
         raw.socket.sendall(struct.pack(">ihhih5s", 15, 18, 99, 1, 5, b"ahead"))
         raw.answer()
         raw.ask("ApiVersions", 2)
-    with closing(Raw(PORT, "patient")) as raw:
+    with Raw(PORT, "patient") as raw:
         raw.ask("ApiVersions", 2)
         for _ in range(20):  # the coordinator loads at first
-            told = raw.ask(
-                "InitProducerId", 1, transactional_id="x", transaction_timeout_ms=1 << 30
-            )
+            told = producer_id(raw, transactional_id="x", transaction_timeout_ms=1 << 30)
             if struct.unpack_from(">h", told, 8)[0] == 50:  # INVALID_TRANSACTION_TIMEOUT
                 break
             time.sleep(0.5)
+
+
+@scenario()
+def too_large(cluster: KRaftCluster) -> None:
+    """A topic with a small limit, a producer with larger records."""
+    topics("small", max_message_bytes="1000")
+    write(producer("generous"), "small", os.urandom(2000))
+
+
+@scenario()
+def tiny_batches(cluster: KRaftCluster) -> None:
+    """One record for each request, as fast as it goes."""
+    topics("tiny")
+    write(producer("flusher"), "tiny", *(b"%d" % number for number in range(300)))
+
+
+def producer_id(raw: Raw, **more: Any) -> bytes:
+    """Ask for the id of a producer."""
+    asked = {"transactional_id": None, "transaction_timeout_ms": 60000} | more
+    return raw.ask("InitProducerId", 1, **asked)
+
+
+@scenario()
+def sequences(cluster: KRaftCluster) -> None:
+    """A producer that asks for an id without a pause until it gets one (an error storm); then it
+    repeats a batch, and leaves one out."""
+    topics("sequences")
+    with Raw(PORT, "gappy") as raw:
+        error = 14
+        while error:  # COORDINATOR_LOAD_IN_PROGRESS at first
+            error, number, epoch = struct.unpack_from(">hqh", producer_id(raw), 8)
+        for sequence in (0, 2, 2, 9):
+            data = batch(2, (number, epoch, sequence))
+            sent = [{"name": "sequences", "partition_data": [{"index": 0, "records": data}]}]
+            raw.ask("Produce", 7, acks=-1, timeout_ms=5000, topic_data=sent)
+
+
+@scenario()
+def sequence_gap(cluster: KRaftCluster) -> None:
+    """A producer that leaves batches out and asks for no answers: the broker refuses what is behind
+    the gap, and has no way to say so but to close the connection."""
+    topics("gaps")
+    with Raw(PORT, "careless") as raw:
+        number, epoch = -1, 0
+        while number < 0:  # COORDINATOR_LOAD_IN_PROGRESS at first
+            time.sleep(0.2)
+            number, epoch = struct.unpack_from(">qh", producer_id(raw), 10)
+        for sequence in (0, 2, 10):
+            data = batch(2, (number, epoch, sequence))
+            sent = [{"name": "gaps", "partition_data": [{"index": 0, "records": data}]}]
+            raw.tell("Produce", 7, acks=0, timeout_ms=5000, topic_data=sent)
+            time.sleep(0.2)
+        raw.answer()
+
+
+@scenario()
+def seen_by_one(cluster: KRaftCluster) -> None:
+    """One of three brokers is captured; the leader of a partition goes to another one and comes
+    back, and with it an idempotent producer: what it sent there is missing here."""
+    topics("wandering")
+    out = producer("wanderer", enable_idempotence=True)
+    for leader in (1, 2, 1):
+        move("wandering", leader)
+        write(out, "wandering", *(b"%d" % number for number in range(10)))
+
+
+def move(topic: str, node: int) -> None:
+    """Make a node the only replica of the first partition of a topic."""
+    with Raw(PORT + 2, "mover") as raw:
+        place = {"partition_index": 0, "replicas": [node]}
+        wanted = [{"name": topic, "partitions": [place]}]
+        raw.ask("AlterPartitionReassignments", 0, timeout_ms=10000, topics=wanted)
+        time.sleep(3)
+
+
+@scenario()
+def fenced_producer(cluster: KRaftCluster) -> None:
+    """Two producers with one transactional id; an aborted transaction."""
+    topics("tx")
+    old = producer("old", transactional_id="shared-id")
+    old.init_transactions(20)
+    old.begin_transaction()
+    old.produce("tx", b"a")
+    old.flush(10)
+    old.abort_transaction(10)
+    old.begin_transaction()
+    old.produce("tx", b"b")
+    old.flush(10)
+    new = producer("new", transactional_id="shared-id")
+    new.init_transactions(20)
+    with suppress(KafkaException):
+        old.commit_transaction(10)
+
+
+@scenario()
+def open_transaction(cluster: KRaftCluster) -> None:
+    """A transaction that stays open, and a read_committed consumer behind it."""
+    topics("stuck")
+    out = producer("sleeper", transactional_id="sleeper-id", transaction_timeout_ms=60000)
+    out.init_transactions(20)
+    out.begin_transaction()
+    out.produce("stuck", b"held back")
+    out.flush(10)
+    client = consumer("blocked", "stuck-group", isolation_level="read_committed",
+                      fetch_wait_max_ms=2000)  # fmt: skip
+    client.subscribe(["stuck"])
+    read(client, 1, 17)
+    client.close()
+    out.abort_transaction(10)
+
+
+@scenario()
+def overdue_transaction(cluster: KRaftCluster) -> None:
+    """A transaction that is open for longer than its timeout: its broker seldom looks for those."""
+    topics("overdue")
+    out = producer("slow-pay", transactional_id="slow-pay-1", transaction_timeout_ms=2000)
+    out.init_transactions(20)
+    out.begin_transaction()
+    out.produce("overdue", b"held back")
+    out.flush(10)
+    time.sleep(5)
+    out.abort_transaction(10)
+
+
+@scenario(PROXY, PROXY + 1)
+def wrong_checksum(cluster: KRaftCluster) -> None:
+    """A batch that is damaged on its way."""
+    topics("damaged")
+    fill("damaged", 5)
+    with proxied("api == Fetch and records > 0 -> corrupt-crc once") as there:
+        read_from("damaged", 0, 5, consumer("checker", "crc-group", there, check_crcs=True), 6)

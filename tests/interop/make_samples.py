@@ -14,7 +14,7 @@ from pathlib import Path
 
 from tests.interop import scenarios
 from tests.interop.brokers import Cluster, KRaftCluster
-from tests.interop.drivers import CLIENT_LIST, Driver, Story
+from tests.interop.drivers import Story, drive
 from tests.interop.scenarios import Scenario
 from tests.interop.sniff import sniff
 from tests.kit.samples import ROOT
@@ -166,8 +166,7 @@ def make(sample: Sample, home: Path) -> Story:
 def run(sample: Sample, cluster: Cluster, story: Story, home: Path) -> None:
     """All clients of a sample, one after the other."""
     for client, does in sample.runs:
-        common = {"bootstrap": cluster.bootstrap(), "client": client}
-        with Driver(CLIENT_LIST[client], home / f"{client}.log", common) as driver:
+        with drive(client, home, cluster.bootstrap()) as driver:
             for scenario in does:
                 scenario(driver, story, cluster)
 

@@ -17,39 +17,19 @@ import sys
 import tempfile
 import traceback
 from collections.abc import Sequence
-from contextlib import ExitStack
 from pathlib import Path
 
-from tests.interop.brokers import free_ports
-from tests.interop.tls_cases import CASES, Made, TlsCluster, derive, early_data, https, make
-from tests.kit.authority import Authority
+from tests.interop.tls_cases import CASES, SPECIAL, Made, Maker
 from tests.kit.samples import ROOT
 
 TARGET = ROOT / "tests" / "analyzer" / "captures" / "tls"
 KEPT = (
-    "tls13-dsb",
-    "tls13-psk",
-    "tls13-missing-key",
-    "tls12-loss",
-    "tls13-midstream",
-    "tls13-mutual",
-    "tls13-keyupdate-client",
-    "tls13-https",
-    "tls13-early-data",
-    "tls12-session-ids",
-    "tls12-tickets",
-    "tls12-cbc-sha256-etm",
-    "tls12-rsa-cbc",
-    "tls12-renegotiation-cbc",
-    "failed13-expired",
-    "failed13-no-certificate",
-    "failed12-issuer",
-    "failed12-expired",
-    "failed13-name",
-    "failed-version",
-    "failed-suite",
+    *("tls13-dsb", "tls13-psk", "tls13-missing-key", "tls12-loss", "tls13-midstream"),
+    *("tls13-mutual", "tls13-keyupdate-client", "tls13-https", "tls13-early-data"),
+    *("tls12-session-ids", "tls12-tickets", "tls12-cbc-sha256-etm", "tls12-rsa-cbc"),
+    *("tls12-renegotiation-cbc", "failed13-expired", "failed13-no-certificate"),
+    *("failed12-issuer", "failed12-expired", "failed13-name", "failed-version", "failed-suite"),
 )
-SPECIAL = {"tls13-https": https, "tls13-early-data": early_data}
 LIMIT_BYTES = 80_000
 
 
@@ -113,32 +93,10 @@ def main(names: Sequence[str], target: Path) -> int:
     """Make the named ones."""
     target.mkdir(parents=True, exist_ok=True)
     wrong = 0
-    with tempfile.TemporaryDirectory() as home, ExitStack() as stack:
-        folder = Path(home)
-        authority = Authority(folder)
-        clusters: dict[str, TlsCluster] = {}
-        made: dict[str, Made] = {}
-
-        def cluster(limits: str) -> TlsCluster:
-            if limits not in clusters:
-                new = TlsCluster(authority, free_ports(1)[0], limits)
-                clusters[limits] = stack.enter_context(new)
-            return clusters[limits]
-
-        def of(name: str) -> Made:
-            if name not in made:
-                case = CASES[name]
-                if case.of:
-                    made[name] = derive(case, of(case.of), folder)
-                else:
-                    made[name] = make(case, cluster(case.limits), folder / name)
-            return made[name]
-
+    with tempfile.TemporaryDirectory() as home, Maker(Path(home)) as maker:
         for name in names:
             try:
-                special = SPECIAL.get(name)
-                found = of(name) if special is None else special(folder)
-                keep(found, target, packed=target == TARGET)
+                keep(maker.of(name), target, packed=target == TARGET)
             except Exception:
                 wrong += 1
                 print(f"{name} failed:", file=sys.stderr)

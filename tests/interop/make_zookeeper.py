@@ -1,12 +1,12 @@
 """Make `zookeeper-trouble` and `zookeeper-groups`: real servers of ZooKeeper and hand-made
 requests, captured on loopback.
 
-    python -m tests.interop.make_zookeeper JARS trouble OUT.pcapng
+    python -m tests.interop.make_zookeeper trouble OUT.pcap
 
-JARS is a folder with the jars of a broker that comes with ZooKeeper 3.5 (Kafka 2.8.2). Two sessions
-register one broker; the server stands still for 1.4 s; nodes of nearly 1 MB, and one beyond
-jute.maxbuffer; a type that the server does not know, with a request behind it. A stub in the place
-of the broker tells another address than that which is registered.
+ZooKeeper is 3.5, as it comes with Kafka 2.8.2. Trouble: two sessions register one broker; the
+server stands still for 1.4 s; nodes of nearly 1 MB, and one beyond jute.maxbuffer; a type that the
+server does not know, with a request behind it. A stub in the place of the broker tells another
+address than that which is registered.
 
 Groups: two servers, each an ensemble of its own with nodes of the same paths, and in both a group
 `shop` of consumers as before 0.9. In the first one a member owns what is another one's, nobody owns
@@ -18,13 +18,18 @@ from __future__ import annotations
 import signal
 import socket
 import struct
-import subprocess
 import sys
-import tempfile
 import threading
 import time
+from contextlib import suppress
+from functools import partial
 from pathlib import Path
 
+from tests.interop.brokers import Node
+from tests.interop.keepers import serves
+from tests.interop.processes import until
+from tests.interop.sniff import sniff
+from tests.interop.zookeeper import ZooKeeperCluster
 from tests.kit.wire import framed, metadata, request, response
 from tests.kit.zookeeper import ACL, text
 
@@ -41,8 +46,8 @@ class Client:
     """A session over a plain socket."""
 
     def __init__(self, port: int = PORT) -> None:
-        self.socket = socket.create_connection(("127.0.0.1", port))
-        self.socket.settimeout(10)
+        self.socket = socket.create_connection(("127.0.0.1", port), 10)
+        self._file = self.socket.makefile("rb")
         self.xid = 0
         head = struct.pack(">iqiq", 0, 0, 4000, 0)
         self.socket.sendall(framed(head + struct.pack(">i16s", 16, bytes(16)) + b"\0"))
@@ -50,20 +55,10 @@ class Client:
 
     def read(self) -> bytes:
         """The next frame; empty where the server closed."""
-        head = self._get(4)
-        return self._get(struct.unpack(">i", head)[0]) if len(head) == 4 else b""
-
-    def _get(self, size: int) -> bytes:
-        out = b""
-        while len(out) < size:
-            try:
-                data = self.socket.recv(size - len(out))
-            except ConnectionError:
-                return out
-            if not data:
-                return out
-            out += data
-        return out
+        with suppress(ConnectionError):
+            if head := self._file.read(4):
+                return self._file.read(struct.unpack(">i", head)[0])
+        return b""
 
     def request(self, kind: int, body: bytes) -> bytes:
         self.xid += 1
@@ -107,17 +102,18 @@ def _told() -> None:
         thread.join()
 
 
-def _trouble(server: subprocess.Popen[bytes]) -> None:
+def _trouble(server: Node) -> None:
+    assert server.process is not None
     one = Client()
     for path in ("/brokers", "/brokers/ids", "/big"):
         one.create(path)
     one.create("/brokers/ids/1", BROKER % (9092, 9092), 1)
     two = Client()
     two.create("/brokers/ids/1", BROKER % (9192, 9192), 1)
-    server.send_signal(signal.SIGSTOP)
+    server.process.send_signal(signal.SIGSTOP)
     one.socket.sendall(one.request(3, text("/brokers/ids/1") + b"\0"))
     time.sleep(1.4)
-    server.send_signal(signal.SIGCONT)
+    server.process.send_signal(signal.SIGCONT)
     one.read()
     one.set("/big", b"x" * 950_000)
     two.ask(4, text("/big") + b"\0")
@@ -170,43 +166,19 @@ def _groups() -> None:
             each.close()
 
 
-def _serving(jars: str, home: Path, port: int) -> subprocess.Popen[bytes]:
-    config = home / "zk.properties"
-    home.mkdir()
-    config.write_text(
-        f"dataDir={home}/data\nclientPort={port}\nclientPortAddress=127.0.0.1\n"
-        "admin.enableServer=false\ntickTime=1000\n"
-    )
-    kind = "org.apache.zookeeper.server.quorum.QuorumPeerMain"
-    command = ["java", "-Xmx200m", "-cp", f"{jars}/*", kind, str(config)]
-    server = subprocess.Popen(command, stdout=subprocess.DEVNULL)
-    for _ in range(600):
-        with socket.socket() as probe:
-            if probe.connect_ex(("127.0.0.1", port)) == 0:
-                break
-        time.sleep(0.1)
-    return server
-
-
-def main(jars: str, what: str, out: str) -> None:
+def main(what: str, out: str) -> None:
     ports = (PORT, STUB) if what == "trouble" else (PORT, OTHER)
-    servers: list[subprocess.Popen[bytes]] = []
-    with tempfile.TemporaryDirectory() as home:
-        try:
-            for port in ports if what == "groups" else (PORT,):
-                servers.append(_serving(jars, Path(home) / str(port), port))
-            wanted = " or ".join(f"tcp port {port}" for port in ports)
-            packets = ("capture", "-i", "lo", "-f", wanted, "-w", out, "--quiet")
-            capture = subprocess.Popen([sys.executable, "-m", "kafkascope", *packets])
-            time.sleep(5)
+    cluster = ZooKeeperCluster("2.8.2")
+    servers = [cluster.zookeeper(port) for port in (ports if what == "groups" else ports[:1])]
+    try:
+        for server in servers:
+            until(partial(serves, server.ports["CLIENT"]))
+        with sniff(Path(out), ports):
             _groups() if what == "groups" else _trouble(servers[0])
-            time.sleep(1)
-            capture.send_signal(signal.SIGINT)
-            capture.wait(20)
-        finally:
-            for server in servers:
-                server.terminate()
-                server.wait(20)
+    finally:
+        for server in servers:
+            server.stop()
+        cluster.stop()
 
 
 if __name__ == "__main__":

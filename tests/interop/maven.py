@@ -8,11 +8,11 @@ import fcntl
 import hashlib
 import os
 import shutil
-import subprocess
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from tests.interop.processes import run
 from tests.kit.samples import ROOT
 
 SOURCES = Path(__file__).parent / "java"
@@ -117,16 +117,15 @@ def jars(name: str, artifacts: Sequence[Artifact]) -> Path:
     """Folder with the jars of these artifacts and all they depend on, fetched at first use."""
     pom = POM.format("\n".join(artifact.xml() for artifact in artifacts))
     home = CACHE / "jars" / f"{name}-{hashlib.sha256(pom.encode()).hexdigest()[:12]}"
-    with locked(home):
-        done = home / "done"
-        if not done.exists():
-            shutil.rmtree(home / "lib", ignore_errors=True)
-            (home / "pom.xml").write_text(pom)
-            goal = "dependency:copy-dependencies"
-            with locked(home.parent / "maven"):  # its own repository is not for two at a time
-                _run("mvn", "-q", "-B", goal, "-DoutputDirectory=lib", at=home)
-            done.touch()
-    return home / "lib"
+
+    def fetch() -> None:
+        shutil.rmtree(home / "lib", ignore_errors=True)
+        (home / "pom.xml").write_text(pom)
+        goal = "dependency:copy-dependencies"
+        with locked(home.parent / "maven"):  # its own repository is not for two at a time
+            run("mvn", "-q", "-B", goal, "-DoutputDirectory=lib", cwd=home)
+
+    return once(home, fetch) / "lib"
 
 
 def classpath(*folders: Path) -> str:
@@ -152,12 +151,8 @@ def compiled(lib: Path, sources: Sequence[str]) -> JavaClasses:
     files = [SOURCES / f"{source}.java" for source in sources]
     digest = hashlib.sha256(b"".join(f.read_bytes() for f in files)).hexdigest()[:12]
     home = lib.parent / f"classes-{digest}"
-    with locked(home):
-        done = home / "done"
-        if not done.exists():
-            command = ["javac", "-nowarn", "-Xlint:none", "--release", "11", "-proc:none"]
-            _run(*command, "-cp", str(lib / "*"), "-d", str(home), *map(str, files), at=home)
-            done.touch()
+    command = ("javac", "-nowarn", "-Xlint:none", "--release", "11", "-proc:none")
+    once(home, lambda: run(*command, "-cp", lib / "*", "-d", home, *files))
     return JavaClasses(home, lib)
 
 
@@ -176,8 +171,11 @@ class locked:
         self.file.close()
 
 
-def _run(*command: str, at: Path) -> None:
-    done = subprocess.run(command, cwd=at, capture_output=True, text=True, timeout=600)
-    if done.returncode:
-        output = (done.stdout + done.stderr)[-3000:]
-        raise RuntimeError(f"{command[0]} ended with {done.returncode}:\n{output}")
+def once(home: Path, make: Callable[[], object]) -> Path:
+    """Fill a folder at its first use, which the function does; return it."""
+    with locked(home):
+        done = home / "done"
+        if not done.exists():
+            make()
+            done.touch()
+    return home

@@ -14,7 +14,7 @@ def need(*tools: str) -> None:
     """When a program is absent: skip the test on a user's machine, fail it in CI."""
     missing = [tool for tool in tools if shutil.which(tool) is None]
     if missing:
-        _absent(f"needs {', '.join(missing)} on the PATH")
+        absent(f"needs {', '.join(missing)} on the PATH")
 
 
 def need_namespaces() -> None:
@@ -23,15 +23,16 @@ def need_namespaces() -> None:
     name = f"kafkascope-{os.getpid()}-probe"
     made = subprocess.run(["ip", "netns", "add", name], capture_output=True, text=True)
     if made.returncode:
-        _absent(f"needs root and network namespaces: {made.stderr.strip()}")
+        absent(f"needs root and network namespaces: {made.stderr.strip()}")
     words = ("link", "add", "one", "type", "veth", "peer", "name", "other")
     link = subprocess.run(["ip", "-netns", name, *words], capture_output=True, text=True)
     subprocess.run(["ip", "netns", "delete", name], check=True)
     if link.returncode:
-        _absent(f"needs veth links: {link.stderr.strip()}")
+        absent(f"needs veth links: {link.stderr.strip()}")
 
 
-def _absent(reason: str) -> NoReturn:
+def absent(reason: str) -> NoReturn:
+    """Skip the test on a user's machine, fail it in CI."""
     if CI:
         pytest.fail(reason)
     pytest.skip(reason)

@@ -13,9 +13,7 @@ import heapq
 import itertools
 import json
 import os
-import re
 import select
-import signal
 import socket
 import struct
 import subprocess
@@ -24,11 +22,11 @@ import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path as File
-from types import TracebackType
 from typing import Any, Final, NamedTuple
 
 from tests.interop.demo.network import inside
 from tests.interop.link import whole_frames
+from tests.interop.processes import run, tcpdump
 from tests.kit.samples import ROOT
 
 CLIENT, BROKER = "10.60.0.2", "10.60.0.1"
@@ -105,8 +103,8 @@ class Network:
     def __enter__(self) -> Network:
         try:
             for space in self._spaces.values():
-                _ip("netns", "add", space)
-                self._stack.callback(_ip, "netns", "delete", space)
+                run("ip", "netns", "add", space)
+                self._stack.callback(run, "ip", "netns", "delete", space)
             for end, far in (("client", "broker"), ("broker", "client")):
                 self._link(end, INTERFACES[end], INTERFACES[far])
         except BaseException:
@@ -114,25 +112,20 @@ class Network:
             raise
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        failure: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *failure: object) -> None:
         self._stack.close()
 
     def _link(self, end: str, own: Interface, far: Interface) -> None:
         space, middle = self._spaces[end], self._spaces["between"]
         peer = ("peer", "name", own.name, "address", own.mac, "netns", space)
-        _ip("-netns", middle, "link", "add", own.middle, "type", "veth", *peer)
-        _ip("-netns", middle, "link", "set", own.middle, "up")
-        _ip("-netns", space, "address", "add", f"{own.address}/24", "dev", own.name)
+        run("ip", "-netns", middle, "link", "add", own.middle, "type", "veth", *peer)
+        run("ip", "-netns", middle, "link", "set", own.middle, "up")
+        run("ip", "-netns", space, "address", "add", f"{own.address}/24", "dev", own.name)
         for name in ("lo", own.name):
-            _ip("-netns", space, "link", "set", name, "up")
+            run("ip", "-netns", space, "link", "set", name, "up")
         # No ARP: the first packet of a run would wait for one more round trip.
         neighbour = ("lladdr", far.mac, "dev", own.name, "nud", "permanent")
-        _ip("-netns", space, "neighbour", "add", far.address, *neighbour)
+        run("ip", "-netns", space, "neighbour", "add", far.address, *neighbour)
         with inside(space):
             whole_frames(own.name)
             # Else a connection starts with what the one before it measured of the path.
@@ -154,45 +147,15 @@ class Network:
         with ExitStack() as stack:
             for end, interface in INTERFACES.items():
                 with inside(self._spaces[end]):
-                    stack.enter_context(_tcpdump(recorded.captures[end], interface.name))
+                    # Immediate: else the kernel hands packets over each second, and the end has
+                    # to wait for it.
+                    how = ("--immediate-mode", "-U", "-B", "16384")
+                    to = ("-w", str(recorded.captures[end]))
+                    stack.enter_context(tcpdump(interface.name, "tcp", *how, *to))
             with inside(self._spaces["between"]):
                 stack.enter_context(_forwarder(recorded, halves))
             yield recorded
             time.sleep(REST_SECONDS)
-
-
-def _ip(*words: str) -> None:
-    done = subprocess.run(["ip", *words], capture_output=True, text=True)
-    if done.returncode:
-        raise OSError(f"ip {' '.join(words)}: {done.stderr.strip()}")
-
-
-@contextmanager
-def _tcpdump(file: File, interface: str) -> Iterator[None]:
-    """Capture in the namespace of this thread. In immediate mode, else the kernel hands packets
-    over each second, and the end has to wait for it."""
-    command = ["tcpdump", "-i", interface, "-Z", "root", "--immediate-mode", "-U", "-B", "16384"]
-    process = subprocess.Popen(
-        [*command, "-w", str(file), "tcp"], stderr=subprocess.PIPE, text=True
-    )
-    assert process.stderr is not None
-    printed = ""
-    try:
-        while "listening on" not in printed:
-            line = process.stderr.readline()
-            if not line:
-                raise RuntimeError(f"tcpdump does not capture: {printed}")
-            printed += line
-        yield
-    finally:
-        process.send_signal(signal.SIGINT)
-        try:
-            printed += process.communicate(timeout=20)[1]
-        except subprocess.TimeoutExpired:
-            process.kill()
-            process.communicate()
-    if not re.search(r"^0 packets dropped by kernel", printed, re.MULTILINE):
-        raise RuntimeError(f"the capture is not whole: {printed}")
 
 
 @contextmanager

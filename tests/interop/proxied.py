@@ -20,9 +20,8 @@ from kafkascope.proxy.recording.recorder import Recorder
 from tests.interop.brokers import Cluster, KRaftCluster
 from tests.interop.compare import Recording, kafkascope
 from tests.interop.drivers import Story
+from tests.interop.processes import tcpdump
 from tests.kit.authority import Authority
-
-CLIENT_LISTENERS = ("PLAINTEXT", "SASL_PLAINTEXT", "SSL", "SASL_SSL")
 
 
 class SecuredCluster(KRaftCluster):
@@ -150,28 +149,12 @@ def visitors(ports: list[int]) -> Iterator[Visitors]:
     which = " or ".join(f"src port {port}" for port in ports)
     # The broker's SYN-ACK: attempts that it refuses are no visits.
     condition = f"tcp[tcpflags] & (tcp-syn|tcp-ack) == (tcp-syn|tcp-ack) and ({which})"
-    command = ["tcpdump", "-i", "lo", "-n", "-l", condition]
-    if os.geteuid() == 0:
-        command[1:1] = ["-Z", "root"]
-    process = subprocess.Popen(
-        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, bufsize=1
-    )
-    assert process.stderr is not None
-    assert process.stdout is not None
-    said = ""
-    while "listening on" not in said:
-        line = process.stderr.readline()
-        if not line:
-            raise RuntimeError(f"tcpdump does not capture: {said}")
-        said += line
-    try:
+    with tcpdump("lo", condition, "-n", "-l") as lines:
         yield seen
         time.sleep(0.5)
-    finally:
-        process.send_signal(signal.SIGINT)
-        output, _ = process.communicate(timeout=120)
-        for found in re.finditer(r" > [\d.]+\.(\d+): ", output):
-            seen.ports.add(int(found[1]))
+    seen.ports.update(
+        int(found[1]) for line in lines if (found := re.search(r" > [\d.]+\.(\d+): ", line))
+    )
 
 
 def checked(proxied: Proxied, story: Story) -> Recording:

@@ -5,22 +5,19 @@ client, in an environment of their own (what they want conflicts with mitmproxy)
 franz-go with hamba/avro, and Apicurio's own for Java.
 """
 
-import hashlib
 import os
 import shutil
-import signal
 import subprocess
 import sys
-import time
 import urllib.error
 import urllib.request
 from pathlib import Path
-from types import TracebackType
 from typing import Self
 
 from tests.interop.asked import Asked
 from tests.interop.brokers import free_ports
-from tests.interop.maven import CACHE, Artifact, compiled, jars, locked
+from tests.interop.maven import CACHE, Artifact, compiled, jars, once
+from tests.interop.processes import end, ready, run
 
 # Of 3.x the newest that runs on Java 17; it has the paths of 2.x, too.
 ARCHIVES = {"2.6.13.Final": "zip", "3.0.9": "tar.gz"}
@@ -37,7 +34,6 @@ SERDES: dict[str, tuple[Artifact, ...]] = {
 }
 """Apicurio's serializers for Java, by release."""
 CLIENT = "confluent-kafka[avro,protobuf,json,schemaregistry]>=2.12"
-START_SECONDS = 120.0
 
 
 class Apicurio:
@@ -67,21 +63,12 @@ class Apicurio:
                 stdout=out,
                 stderr=out,
             )
-        end = time.monotonic() + START_SECONDS
-        while not self._answers():
-            if self._process.poll() is not None or time.monotonic() > end:
-                self._stop()
-                raise RuntimeError(f"no registry:\n{log.read_text(errors='replace')[-3000:]}")
-            time.sleep(0.3)
+        ready(self._process, log, self._answers)
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self._stop()
+    def __exit__(self, *failure: object) -> None:
+        assert self._process is not None
+        end(self._process)
 
     def _answers(self) -> bool:
         try:
@@ -90,83 +77,37 @@ class Apicurio:
         except (urllib.error.URLError, OSError):
             return False
 
-    def _stop(self) -> None:
-        if self._process is not None:
-            self._process.send_signal(signal.SIGTERM)
-            try:
-                self._process.wait(20)
-            except subprocess.TimeoutExpired:
-                self._process.kill()
-                self._process.wait()
-
 
 def _app(version: str) -> Path:
     """The unpacked application, fetched at first use."""
     home = CACHE / f"apicurio-{version}"
     artifact = f"io.apicurio:apicurio-registry-app:{version}:{ARCHIVES[version]}:all"
-    with locked(home):
-        done = home / "done"
-        if not done.exists():
-            shutil.rmtree(home / "app", ignore_errors=True)
-            _run(
-                *("mvn", "-q", "-B", "dependency:copy", f"-Dartifact={artifact}"),
-                f"-DoutputDirectory={home}",
-                at=home,
-            )
-            archive = next(home.glob(f"*.{ARCHIVES[version]}"))
-            shutil.unpack_archive(archive, home / "app")
-            archive.unlink()
-            done.touch()
-    return home / "app"
+
+    def fetch() -> None:
+        shutil.rmtree(home / "app", ignore_errors=True)
+        goal = ("mvn", "-q", "-B", "dependency:copy", f"-Dartifact={artifact}")
+        run(*goal, f"-DoutputDirectory={home}", seconds=900)
+        archive = next(home.glob(f"*.{ARCHIVES[version]}"))
+        shutil.unpack_archive(archive, home / "app")
+        archive.unlink()
+
+    return once(home, fetch) / "app"
 
 
 def serializers() -> Path:
     """The Python that has Confluent's serializers, installed at first use."""
     home = CACHE / "serializers"
-    with locked(home):
-        done = home / "done"
-        if not done.exists():
-            _run(sys.executable, "-m", "venv", "--clear", str(home / "venv"), at=home)
-            _run(str(home / "venv/bin/python"), "-m", "pip", "install", "-q", CLIENT, at=home)
-            done.touch()
-    return home / "venv" / "bin" / "python"
+    python = home / "venv" / "bin" / "python"
+
+    def install() -> None:
+        run(sys.executable, "-m", "venv", "--clear", home / "venv")
+        run(python, "-m", "pip", "install", "-q", CLIENT, seconds=900)
+
+    once(home, install)
+    return python
 
 
 def java_serializers(version: str) -> Asked:
     """java/Apicurio.java with the serializers of a release."""
     classes = compiled(jars(f"apicurio-serdes-{version}", SERDES[version]), ["Apicurio"])
     return Asked("Apicurio", classes.path)
-
-
-HERE = Path(__file__).parent
-
-
-def js_writer() -> list[str]:
-    """The command that writes with KafkaJS's serializers, its packages fetched at first use."""
-    source = HERE / "schemas_js"
-    home = CACHE / "schemas-js"
-    with locked(home):
-        for name in ("package.json", "main.js"):
-            shutil.copy(source / name, home / name)
-        if not (home / "node_modules" / "@kafkajs").exists():
-            options = ("--no-audit", "--no-fund", "--ignore-scripts")
-            _run("npm", "install", *options, at=home)
-    return ["node", str(home / "main.js")]
-
-
-def go_writer() -> list[str]:
-    """The command that writes with franz-go's serializers, built at first use."""
-    source = HERE / "schemas_go"
-    home = CACHE / "schemas-go"
-    content = hashlib.sha256(b"".join(p.read_bytes() for p in sorted(source.iterdir())))
-    binary = home / content.hexdigest()[:16]
-    with locked(home):
-        if not binary.exists():
-            _run("go", "build", "-o", str(binary), ".", at=source)
-    return [str(binary)]
-
-
-def _run(*command: str, at: Path) -> None:
-    done = subprocess.run(command, cwd=at, capture_output=True, text=True, timeout=900)
-    if done.returncode:
-        raise RuntimeError(f"{command[0]} ended with {done.returncode}:\n{done.stderr[-3000:]}")

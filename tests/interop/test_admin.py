@@ -10,8 +10,8 @@ import pytest
 from kafkascope.dissectors.registry import APIS
 from tests.interop import scenarios
 from tests.interop.brokers import Cluster, KRaftCluster
-from tests.interop.compare import Recording, differences
-from tests.interop.drivers import CLIENT_LIST, Driver, Story
+from tests.interop.compare import Recording, assert_right
+from tests.interop.drivers import Story, drive
 from tests.interop.needs import need
 from tests.interop.sniff import sniff
 
@@ -80,10 +80,9 @@ def sweep(
 def _sweep(version: str, cluster: Cluster, home: Path) -> Sweep:
     ports = cluster.ports("PLAINTEXT", "SASL_PLAINTEXT")
     recording = Recording(home / "traffic.pcap", frozenset(ports), Story(20))
-    common = {"bootstrap": cluster.bootstrap(), "client": "java-4.4.0"}
-    client = CLIENT_LIST["java-4.4.0"]
     raw: dict[tuple[str, str], str] = {}
-    with sniff(recording.capture, ports), Driver(client, home / "log", common) as driver:
+    driving = drive("java-4.4.0", home, cluster.bootstrap())
+    with sniff(recording.capture, ports), driving as driver:
         calls = scenarios.administration(driver, recording.story, cluster)
         for api in APIS.values():
             if api.name not in INTERNAL:
@@ -115,21 +114,9 @@ def test_the_broker_answers_every_version_that_it_has(sweep: Sweep) -> None:
         assert 0 < len(silent) < 60
 
 
-def test_every_frame_is_decoded_to_the_last_byte(sweep: Sweep) -> None:
-    assert sweep.recording.undecoded() == []
+def test_all_is_what_the_client_tells(sweep: Sweep) -> None:
+    assert_right(sweep.recording)
     seen = {(e["api"], e["api_version"]) for e in sweep.recording.exchanges}
     print(f"{len(seen)} pairs of API and version with Kafka {sweep.version}")
     assert len(seen) > 280
-
-
-def test_every_request_that_was_answered_has_its_answer(sweep: Sweep) -> None:
-    assert sweep.recording.unpaired() == []
-
-
-def test_records_are_what_the_clients_wrote_and_read(sweep: Sweep) -> None:
-    assert list(differences(sweep.recording)) == []
-
-
-def test_every_api_for_clients_is_seen(sweep: Sweep) -> None:
-    seen = {e["api"] for e in sweep.recording.exchanges}
-    assert {api.name for api in APIS.values()} - INTERNAL - seen == set()
+    assert {api.name for api in APIS.values()} - INTERNAL <= {api for api, _ in seen}

@@ -15,6 +15,7 @@ import pytest
 
 from kafkascope.proxy.answers import PROTOCOL
 from tests.interop.bound import (
+    BINDINGS,
     KAFKASCOPE,
     LANGUAGES,
     SCENARIOS,
@@ -27,10 +28,12 @@ from tests.interop.bound import (
 )
 from tests.interop.brokers import KRaftCluster
 from tests.interop.needs import need
+from tests.interop.processes import run
 from tests.kit.samples import ROOT
 
 pytestmark = pytest.mark.interop
 
+OWN = {**os.environ, "KAFKASCOPE": str(KAFKASCOPE)}
 SPOKE_PROTOCOL_1 = "873aa21c9ae676a53e5c5f251c1e23b0e1b93c16"
 
 
@@ -125,3 +128,31 @@ def test_what_is_documented_for_node_runs_in_every_runner(broker: str, tmp_path:
     assert done.returncode == 0, done.stdout
     assert "skipped 0" in done.stdout, done.stdout
     assert run.left_behind() == []
+
+
+# --- the tests that bindings have of their own
+
+
+@pytest.mark.parametrize("module", ["go", "go/conformance"])
+def test_go_is_formatted_and_vetted(module: str) -> None:
+    need("go", "gofmt")
+    assert run("gofmt", "-l", "-s", ".", cwd=BINDINGS / module, env=OWN) == ""
+    run("go", "vet", "./...", cwd=BINDINGS / module, env=OWN)
+
+
+def test_the_module_for_go_has_no_dependencies() -> None:
+    assert "require" not in (BINDINGS / "go" / "go.mod").read_text()
+
+
+def test_go_passes_its_own_tests() -> None:
+    need("go")
+    said = run("go", "test", "-count=1", "-timeout=9m", "-v", ".", cwd=BINDINGS / "go", env=OWN)
+    skipped = [line for line in said.splitlines() if line.startswith("--- SKIP")]
+    assert [line.split()[2] for line in skipped] == ["TestEndless"], said
+
+
+def test_node_passes_its_own_tests() -> None:
+    """`npm test` lets Node read each file before."""
+    need("node", "npm")
+    said = run("npm", "test", cwd=BINDINGS / "node", env=OWN)
+    assert "skipped 0" in said, said

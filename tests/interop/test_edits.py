@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import json
 import subprocess
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -16,6 +15,7 @@ from kafkascope.analyzer.reading.options import SchemaOptions
 from kafkascope.proxy.rules.faults import parse_fault
 from tests.interop.conftest import Brokers
 from tests.interop.needs import need
+from tests.interop.processes import until
 from tests.interop.proxied import Proxied
 from tests.interop.registries import Apicurio, serializers
 
@@ -35,16 +35,6 @@ def registry(brokers: Brokers, tmp_path_factory: pytest.TempPathFactory) -> Iter
     need("java", "mvn")
     with Apicurio(tmp_path_factory.mktemp("edits")) as running:
         yield f"{running.url}/apis/ccompat/v7"
-
-
-def waited(found: Callable[[], Any]) -> Any:
-    """What a function gives as soon as it gives something."""
-    end = time.monotonic() + PATIENCE_S
-    while time.monotonic() < end:
-        if (value := found()) is not None:
-            return value
-        time.sleep(0.05)
-    raise TimeoutError
 
 
 def record_of(body: dict[str, Any]) -> dict[str, Any] | None:
@@ -89,7 +79,7 @@ class Desk:
                     return number, body
             return None
 
-        found: tuple[int, dict[str, Any]] = waited(lambda: self.do(look))
+        found: tuple[int, dict[str, Any]] = until(lambda: self.do(look))
         return found
 
     def release(self, number: int) -> None:

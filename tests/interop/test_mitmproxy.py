@@ -8,19 +8,19 @@ import shutil
 import signal
 import subprocess
 import sys
-import time
 import tomllib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
 import pytest
 from confluent_kafka import Consumer, Producer
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from kafkascope.bridges.mitmproxy.brokers import free_port
-from tests.interop.maven import CACHE
+from tests.interop.make_findings_kit import read
+from tests.interop.maven import CACHE, once
+from tests.interop.processes import end, ready, run
 from tests.interop.proxied import SecuredCluster
 from tests.kit.samples import ROOT
 
@@ -53,18 +53,17 @@ def new_python() -> str | None:
 def twelve() -> Path:
     """mitmdump 12, installed once with what kafkascope itself needs."""
     home = CACHE / f"mitmproxy-{TWELVE}"
-    program = home / "bin" / "mitmdump"
-    if not (home / "done").exists():
+
+    def install() -> None:
         python = new_python()
         if python is None:
             pytest.skip("needs Python 3.12 or newer for mitmproxy 12")
-        shutil.rmtree(home, ignore_errors=True)
-        subprocess.run([python, "-m", "venv", str(home)], check=True)
+        run(python, "-m", "venv", "--clear", home)
         project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
         wanted = [f"mitmproxy=={TWELVE}", *project["dependencies"]]
-        subprocess.run([home / "bin" / "pip", "install", "-q", *wanted], check=True)
-        (home / "done").touch()
-    return program
+        run(home / "bin" / "pip", "install", "-q", *wanted)
+
+    return once(home, install) / "bin" / "mitmdump"
 
 
 @pytest.fixture(scope="module", params=["11", "12"])
@@ -81,19 +80,10 @@ def running(mitmdump: Path, log: Path, *options: str) -> Iterator[None]:
     with log.open("wb") as out:
         process = subprocess.Popen(command, stdout=out, stderr=out, env=environment)
     try:
-        waited(lambda: "listening at" in log.read_text("utf-8") or process.poll() is not None)
-        assert process.poll() is None, log.read_text("utf-8")
+        ready(process, log, lambda: "listening at" in log.read_text("utf-8"))
         yield
     finally:
-        process.send_signal(signal.SIGINT)
-        process.wait(PATIENCE_S)
-
-
-def waited(done: Callable[[], Any]) -> None:
-    end = time.monotonic() + PATIENCE_S
-    while not done():
-        assert time.monotonic() < end
-        time.sleep(0.1)
+        end(process, signal.SIGINT, PATIENCE_S)
 
 
 def read_back(mitmdump: Path, flows: Path, *options: str) -> str:
@@ -111,12 +101,7 @@ def consumed(bootstrap: str, topic: str) -> set[str]:
     settings = {"bootstrap.servers": bootstrap, "group.id": f"{topic}.group", "log_level": 0}
     consumer = Consumer(settings | {"auto.offset.reset": "earliest", "client.id": "reader"})
     consumer.subscribe([topic])
-    found: set[str] = set()
-    end = time.monotonic() + PATIENCE_S
-    while len(found) < RECORDS and time.monotonic() < end:
-        message = consumer.poll(0.5)
-        if message is not None and message.error() is None:
-            found.add(message.value().decode())
+    found = {each.value().decode() for each in read(consumer, RECORDS, PATIENCE_S)}
     consumer.close()
     return found
 

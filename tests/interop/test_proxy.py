@@ -20,7 +20,7 @@ from kafkascope.proxy.replay.peer import Peer, Reach
 from tests.interop import scenarios
 from tests.interop.brokers import Cluster
 from tests.interop.compare import differences, kafkascope
-from tests.interop.drivers import CLIENT_LIST, Driver, Story
+from tests.interop.drivers import CLIENT_LIST, Story, drive
 from tests.interop.proxied import Proxied, SecuredCluster, checked, visitors
 
 pytestmark = pytest.mark.interop
@@ -57,14 +57,15 @@ def test_a_client_does_all_it_can_through_the_proxy(
     clusters: Clusters, version: str, client: str, tmp_path: Path
 ) -> None:
     cluster = clusters(version)
-    log = tmp_path / "client.log"
     scenarios.prepare(cluster, client, copies=3)
     story = Story()
     folder = tmp_path / "recorded"
-    with visitors(cluster.ports(*CLIENT_PORTS)) as seen, Proxied(cluster, folder) as proxied:
-        common = {"bootstrap": proxied.bootstrap(), "client": client}
-        with Driver(CLIENT_LIST[client], log, common) as driver:
-            scenarios.everything(driver, story, proxied)  # type: ignore[arg-type]
+    with (
+        visitors(cluster.ports(*CLIENT_PORTS)) as seen,
+        Proxied(cluster, folder) as proxied,
+        drive(client, tmp_path, proxied.bootstrap()) as driver,
+    ):
+        scenarios.everything(driver, story, proxied)  # type: ignore[arg-type]
     assert seen.ports
     assert seen.ports <= proxied.own_ports(), "a client went past the proxy"
     recording = checked(proxied, story)
@@ -131,10 +132,9 @@ def test_new_groups_share_groups_and_every_admin_call(
     with (
         visitors(cluster.ports(*CLIENT_PORTS)) as seen,
         Proxied(cluster, tmp_path / "recorded") as proxied,
+        drive("java-4.4.0", tmp_path, proxied.bootstrap(), client="java") as driver,
     ):
-        common = {"bootstrap": proxied.bootstrap(), "client": "java"}
-        with Driver(CLIENT_LIST["java-4.4.0"], tmp_path / "client.log", common) as driver:
-            calls = scenarios.administration(driver, story, proxied)  # type: ignore[arg-type]
+        calls = scenarios.administration(driver, story, proxied)  # type: ignore[arg-type]
     assert calls
     assert seen.ports <= proxied.own_ports()
     recording = checked(proxied, story)
@@ -217,11 +217,9 @@ def test_a_leader_that_moves_and_a_broker_that_restarts(
         visitors(cluster.ports("PLAINTEXT")) as seen,
         Proxied(cluster, tmp_path / "recorded", ("PLAINTEXT",)) as proxied,
     ):
-        common = {"bootstrap": proxied.bootstrap(), "client": client, "group": topic}
-        if protocol == "consumer":
-            common["protocol"] = protocol
+        common = {"group": topic} | ({"protocol": protocol} if protocol == "consumer" else {})
         with (
-            Driver(CLIENT_LIST[client], tmp_path / "client.log", common) as driver,
+            drive(client, tmp_path, proxied.bootstrap(), **common) as driver,
             troubled(cluster, topic) as failures,
         ):
             told = driver.step("Journey", topic=topic, count=COUNT, pause=50)

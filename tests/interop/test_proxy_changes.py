@@ -9,7 +9,7 @@ import pytest
 
 from kafkascope.proxy.rules.faults import parse_fault
 from tests.interop.changes import CASES, CLIENTS, COUNT, FAILS, Case, seen
-from tests.interop.drivers import CLIENT_LIST, Driver
+from tests.interop.drivers import Driver, drive
 from tests.interop.proxied import Proxied, SecuredCluster
 from tests.interop.scenarios import make_topics
 
@@ -65,11 +65,12 @@ def test_applications_see_what_the_table_says(
     names = [f"change.{request.node.callspec.id}.{number}" for number in range(len(cases))]
     make_topics(cluster, *names, copies=3)
     wrong = []
-    with Proxied(cluster, tmp_path / "recorded", ("PLAINTEXT",)) as proxied:
-        common = {"bootstrap": proxied.bootstrap(), "client": client, "timeout": "4000"}
-        with Driver(CLIENT_LIST[client], tmp_path / "client.log", common) as driver:
-            for case, topic in zip(cases, names, strict=True):
-                found = observed(proxied, driver, case, topic)
-                if not as_said(case.of(client), found):
-                    wrong.append(f"{case.rule}: {case.of(client)!r} is said, but: {found}")
+    with (
+        Proxied(cluster, tmp_path / "recorded", ("PLAINTEXT",)) as proxied,
+        drive(client, tmp_path, proxied.bootstrap(), timeout="4000") as driver,
+    ):
+        for case, topic in zip(cases, names, strict=True):
+            found = observed(proxied, driver, case, topic)
+            if not as_said(case.of(client), found):
+                wrong.append(f"{case.rule}: {case.of(client)!r} is said, but: {found}")
     assert wrong == []

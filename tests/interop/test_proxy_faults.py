@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 from kafkascope.proxy.rules.faults import Fault, parse_fault
-from tests.interop.drivers import CLIENT_LIST, Driver, Story
+from tests.interop.drivers import Driver, Story, drive
 from tests.interop.proxied import Proxied, SecuredCluster, checked
 from tests.interop.scenarios import make_topics
 
@@ -293,13 +293,14 @@ def test_clients_meet_faults_as_they_say(
     prefix = request.node.callspec.id
     names = [f"fault.{prefix}.{number}" for number in range(len(cases))]
     make_topics(cluster, *names, copies=3)
-    with Proxied(cluster, tmp_path / "recorded", ("PLAINTEXT",)) as proxied:
-        common = {"bootstrap": proxied.bootstrap(), "client": client, "timeout": "2000"}
-        with Driver(CLIENT_LIST[client], tmp_path / "client.log", common) as driver:
-            bench = Bench(proxied, driver)
-            bench.proxy.hub.watchers.add(bench.release_held)
-            trials = [bench.trial(*pair) for pair in zip(cases, names, strict=True)]
-            bench.proxy.rules.clear()
+    with (
+        Proxied(cluster, tmp_path / "recorded", ("PLAINTEXT",)) as proxied,
+        drive(client, tmp_path, proxied.bootstrap(), timeout="2000") as driver,
+    ):
+        bench = Bench(proxied, driver)
+        bench.proxy.hub.watchers.add(bench.release_held)
+        trials = [bench.trial(*pair) for pair in zip(cases, names, strict=True)]
+        bench.proxy.rules.clear()
     recording = checked(proxied, Story())
     found = [
         f"{trial.case.rule}: {complaint}"

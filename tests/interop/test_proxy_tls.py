@@ -10,7 +10,7 @@ import pytest
 from kafkascope.proxy.engine.tls import ClientTls, UpstreamTls
 from tests.interop.brokers import USERS
 from tests.interop.compare import differences
-from tests.interop.drivers import CLIENT_LIST, Driver, Story
+from tests.interop.drivers import CLIENT_LIST, Story, drive
 from tests.interop.proxied import Proxied, SecuredCluster, checked, visitors
 from tests.interop.scenarios import make_topics
 from tests.kit.authority import Authority
@@ -55,7 +55,7 @@ def test_tls_between_proxy_and_either_side(
     ours = authority.issue("client", "127.0.0.1")
     upstream = UpstreamTls(ca=authority.certificate, certificate=ours)
     towards_clients = ClientTls(certificate=ours, ca=authority.certificate)
-    common = {"client": client}
+    common: dict[str, str] = {}
     if way == PLAIN_TO_SASL_SSL:
         listener, options = "SASL_SSL", {"upstream_tls": upstream}
         common |= ALICE
@@ -73,11 +73,10 @@ def test_tls_between_proxy_and_either_side(
     with (
         visitors(cluster.ports(listener)) as seen,
         Proxied(cluster, tmp_path / "recorded", (listener,), **options) as proxied,
+        drive(client, tmp_path, proxied.bootstrap(listener), **common) as driver,
     ):
-        common["bootstrap"] = proxied.bootstrap(listener)
-        with Driver(CLIENT_LIST[client], tmp_path / "client.log", common) as driver:
-            story.add(driver.step("Produce", topic=topic, codec="gzip", count=60))
-            story.add(driver.step("Consume", topic=topic, count=60, group=f"{topic}.group"))
+        story.add(driver.step("Produce", topic=topic, codec="gzip", count=60))
+        story.add(driver.step("Consume", topic=topic, count=60, group=f"{topic}.group"))
     assert len(story.consumed) == 60
     assert seen.ports
     assert seen.ports <= proxied.own_ports(), "a client went past the proxy"

@@ -5,13 +5,12 @@ import re
 import shutil
 import subprocess
 import sys
-import time
 import venv
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
+from tests.interop.processes import running, until
 from tests.interop.scenarios import make_topics
 from tests.kit.samples import ROOT
 
@@ -158,17 +157,6 @@ def listed(path: Path) -> str:
     return done.stdout
 
 
-def left_behind(mark: Path) -> list[str]:
-    """Command lines of processes that mention a folder of this test."""
-    lines = []
-    for place in Path("/proc").glob("[0-9]*/cmdline"):
-        try:
-            lines.append(place.read_bytes().replace(b"\0", b" ").decode(errors="replace"))
-        except OSError:
-            continue
-    return [line for line in lines if str(mark) in line]
-
-
 @pytest.mark.slow
 def test_a_failing_test_leaves_a_capture_and_nothing_else_stays(tmp_path: Path) -> None:
     """With xdist and asyncio, as other people's suites have them."""
@@ -189,7 +177,7 @@ def test_a_failing_test_leaves_a_capture_and_nothing_else_stays(tmp_path: Path) 
     assert "test_fails" in kept.name
     assert f"- kafkascope -\nthe traffic of this test: {kept}" in re.sub("-+", "-", done.stdout)
     assert "SaslAuthenticate v0" in listed(kept)
-    assert left_behind(tmp_path) == []
+    assert running(tmp_path) == []
 
 
 ENDLESS = """
@@ -214,20 +202,10 @@ def test_children_end_when_pytest_is_killed(tmp_path: Path) -> None:
     command += ["-p", "pytest_kafkascope", "--basetemp", str(tmp_path / "base"), str(test)]
     env = {**os.environ, "PYTHONPATH": str(PLUGIN), "KAFKASCOPE": str(KAFKASCOPE)}
     with subprocess.Popen(command, cwd=tmp_path, env=env, stdout=subprocess.DEVNULL) as process:
-        assert until(ready.exists), "it did not start"
-        assert len(left_behind(tmp_path)) == 3
+        until(ready.exists)
+        assert len(running(tmp_path)) == 3
         process.kill()
-    assert until(lambda: not left_behind(tmp_path)), left_behind(tmp_path)
-
-
-def until(true: Callable[[], bool], seconds: float = 90.0) -> bool:
-    """Whether it becomes true in time."""
-    end = time.monotonic() + seconds
-    while not true():
-        if time.monotonic() > end:
-            return False
-        time.sleep(0.1)
-    return True
+    until(lambda: not running(tmp_path))
 
 
 def test_the_documented_example_is_the_one_that_is_run() -> None:
@@ -271,4 +249,4 @@ def test_the_example_passes_against_a_real_broker_and_a_capture(brokers, tmp_pat
         KAFKA_EXAMPLE_TOPIC="librdkafka.none",
     )
     assert "5 passed" in done.stdout, done.stdout + done.stderr
-    assert left_behind(tmp_path) == []
+    assert running(tmp_path) == []

@@ -3,12 +3,8 @@ a capture of the same minute says."""
 
 from __future__ import annotations
 
-import json
 import socket
 import struct
-import subprocess
-import sys
-import time
 from collections import Counter, defaultdict
 from collections.abc import Iterator
 from pathlib import Path
@@ -24,13 +20,16 @@ from kafkascope.analyzer.requestlog.times import LogClock
 from kafkascope.captures.formats.text import is_log
 from tests.analyzer.requestlog.samples import lines_of, without
 from tests.interop.brokers import USERS, Cluster, Node
+from tests.interop.make_findings_kit import read
 from tests.interop.maven import BROKERS, LOGGING, Artifact, jars
 from tests.interop.needs import need
+from tests.interop.processes import until
 from tests.interop.proxied import SecuredCluster
 from tests.interop.scenarios import make_topics
 from tests.interop.sniff import sniff
 from tests.interop.zookeeper import ZooKeeperCluster, admin_of, older
 from tests.kit.authority import Authority
+from tests.kit.run import objects, output
 
 pytestmark = pytest.mark.interop
 
@@ -225,27 +224,13 @@ def use(cluster: Cluster) -> None:
     reading["session.timeout.ms"] = 10_000  # 0.9 takes 30 s at most
     one = Consumer(reading | {"client.id": "one"})
     one.subscribe(["orders"])
-    records = consume(one, 20)
+    records = read(one, 20, SECONDS)
     two = Consumer(reading | {"client.id": "two"})
     two.subscribe(["orders"])
-    end = time.monotonic() + SECONDS
-    while not two.assignment() and time.monotonic() < end:
-        one.poll(0.1)
-        two.poll(0.1)
-    assert two.assignment()
+    until(lambda: (one.poll(0.1), two.poll(0.1), two.assignment())[-1], SECONDS)
     two.close()
     one.close()
     assert len(records) == 20
-
-
-def consume(consumer: Any, count: int) -> list[bytes]:
-    records: list[bytes] = []
-    end = time.monotonic() + SECONDS
-    while len(records) < count and time.monotonic() < end:
-        message = consumer.poll(0.5)
-        if message is not None and message.error() is None:
-            records.append(message.value())
-    return records
 
 
 def use_secured(cluster: LoggingNew) -> None:
@@ -336,24 +321,12 @@ def test_principals_and_listeners_are_in_the_log(run: Run) -> None:
     assert old == ([versions] if run.release == "4.4.0" else [versions, fetch])
 
 
-def command(*arguments: str | Path) -> str:
-    done = subprocess.run(
-        [sys.executable, "-m", "kafkascope", *map(str, arguments)],
-        capture_output=True,
-        text=True,
-        timeout=SECONDS,
-    )
-    assert done.returncode in (0, 1), done.stderr
-    assert "Traceback" not in done.stderr
-    return done.stdout
-
-
 def test_commands_read_the_log(run: Run) -> None:
-    rows = [json.loads(line) for line in command("ls", "--json", "-q", run.log).splitlines()]
+    rows = objects("ls", "--json", "-q", run.log)
     assert len([row for row in rows if row.get("source") == "request-log"]) == len(run.requests)
-    assert "readers" in command("groups", run.log)
-    for name in (("check",), ("clients", "--for", "4.0"), ("stats", "latency"), ("cluster",)):
-        command(*name, run.log)
+    assert "readers" in output("groups", run.log)
+    for words in (("check",), ("clients", "--for", "4.0"), ("stats", "latency"), ("cluster",)):
+        output(*words, run.log, codes=(0, 1))
 
 
 @pytest.fixture

@@ -18,8 +18,9 @@ from kafkascope.schemas.registry import Registry
 from kafkascope.tui.cli import main
 from tests.interop.brokers import Cluster
 from tests.interop.conftest import Brokers
+from tests.interop.drivers import go_program, js_program
 from tests.interop.needs import need
-from tests.interop.registries import Apicurio, go_writer, js_writer, serializers
+from tests.interop.registries import Apicurio, serializers
 from tests.interop.sniff import sniff
 from tests.kit.schemas import by_key, form
 
@@ -144,8 +145,10 @@ def test_apicurios_own_api_gives_the_same_texts(recorded: Recorded) -> None:
 def test_serializers_of_other_languages(
     registered: Registered, language: str, tmp_path: Path
 ) -> None:
-    need(*{"go": ("go",), "js": ("node", "npm")}[language])
-    command = go_writer() if language == "go" else js_writer()
+    here = Path(__file__).parent
+    command = js_program(here / "schemas_js")
+    if language == "go":
+        command = [go_program(here / "schemas_go")]
     path = tmp_path / "written.pcap"
     written = list(map(json.loads, registered.sniffed(path, *command).splitlines()))
     records = [json.loads(line) for line in run("records", str(path), "--json").splitlines()]

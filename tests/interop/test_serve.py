@@ -18,7 +18,7 @@ import pytest
 from kafkascope.dissectors.registry import example
 from kafkascope.proxy.replay.peer import Peer, Reach
 from tests.interop.compare import Recording
-from tests.interop.drivers import CLIENT_LIST, Driver, Story
+from tests.interop.drivers import CLIENT_LIST, Story, drive
 from tests.kit.authority import Authority
 from tests.kit.samples import ROOT
 
@@ -137,11 +137,11 @@ def made(broker: Served, *topics: str) -> None:
     assert [each["error_code"] for each in told["topics"]] == [0] * len(topics)
 
 
-def read_all(client: str, path: Path, story: Story, log: Path) -> str:
+def read_all(client: str, path: Path, story: Story, folder: Path) -> str:
     """Join a group, read two topics, commit; what the served capture said. Asserts that the records
     are those that were captured."""
     with served(path) as broker:
-        with Driver(CLIENT_LIST[client], log, {"bootstrap": broker.bootstrap}) as driver:
+        with drive(client, folder, broker.bootstrap) as driver:
             for topic in topics_of(story)[:2]:
                 wanted = rows_of(story, topic)
                 assert wanted
@@ -169,7 +169,7 @@ def test_a_client_joins_its_group_and_reads_what_was_captured(
     client: str, name: str, tmp_path: Path, java: None
 ) -> None:
     """Bootstrap, join, fetch everything, commit; nothing unexpected is asked."""
-    said = read_all(client, *sample(name), tmp_path / "client.log")
+    said = read_all(client, *sample(name), tmp_path)
     assert unexpected(said) == []
 
 
@@ -185,9 +185,8 @@ def test_every_client_reads_the_captures_of_all(record: Record, tmp_path: Path) 
     for client in [*OWN, *RECORDED]:
         results = []
         for name, (path, story) in captures.items():
-            log = tmp_path / f"{client}-{name}.log"
             try:
-                said = unexpected(read_all(client, path, story, log))
+                said = unexpected(read_all(client, path, story, tmp_path))
                 results.append("yes" if not said else "; ".join(said))
             except (RuntimeError, AssertionError) as error:
                 results.append("too old" if (client, name) in TOO_OLD else "no")
@@ -205,7 +204,7 @@ def idle(client: str, seconds: int, folder: Path) -> str:
     count = len(rows_of(story, topic))
     log = folder / f"{client}.log"
     with served(path) as broker:
-        with Driver(CLIENT_LIST[client], log, {"bootstrap": broker.bootstrap}) as driver:
+        with drive(client, folder, broker.bootstrap) as driver:
             wish = {"topic": topic, "group": "idle"}
             begun = time.monotonic()
             told = driver.step("Consume", **wish, count=count)
@@ -243,8 +242,7 @@ def write(client: str, folder: Path) -> str:
     wrong = []
     with served(sample(QUIET[client])[0]) as broker:
         made(broker, "new", "new.tx")
-        common = {"bootstrap": broker.bootstrap}
-        with Driver(able, folder / f"{client}.log", common) as driver:
+        with drive(client, folder, broker.bootstrap) as driver:
 
             def compare(topic: str, wanted: list[Any], **more: object) -> None:
                 told = driver.step("Consume", topic=topic, count=len(wanted), **more)
@@ -286,8 +284,7 @@ def test_a_second_member_shares_the_work(client: str, tmp_path: Path, java: None
     path, story = sample(QUIET[client])
     topic = topics_of(story)[-1]
     with served(path) as broker:
-        common = {"bootstrap": broker.bootstrap}
-        with Driver(CLIENT_LIST[client], tmp_path / "client.log", common) as driver:
+        with drive(client, tmp_path, broker.bootstrap) as driver:
             told = driver.step("Rebalance", topic=topic, group="shared")
         assert told["held"] == [[2, 1, 2], [1]]
         assert unexpected(broker.stop()) == []
@@ -314,8 +311,7 @@ def log_in(client: str, folder: Path, authority: Authority | None = None) -> str
         options += ["--tls-cert", str(authority.issue(client, "127.0.0.1"))]
         common["ca"] = str(authority.certificate)
     with served(path, *options) as broker:
-        common["bootstrap"] = broker.bootstrap
-        with Driver(CLIENT_LIST[client], folder / f"{client}.log", common) as driver:
+        with drive(client, folder, broker.bootstrap, **common) as driver:
             ways = [
                 {"user": "alice", "password": "alice-secret", "mechanism": mechanism}
                 for mechanism in (MECHANISMS if authority else ("SCRAM-SHA-256",))

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.interop.brokers import Cluster, free_ports
-from tests.interop.drivers import CLIENT_LIST, Driver
+from tests.interop.drivers import drive
 from tests.interop.scenarios import make_topics
 from tests.terminals import PROGRAM, Terminal
 
@@ -23,10 +23,10 @@ def test_a_proxied_client_is_seen_while_it_works(
     make_topics(cluster, "ui.live")
     (port,) = free_ports(1)
     proxy = f"{PROGRAM} proxy --upstream {cluster.bootstrap()} --listen 127.0.0.1:{port} --open"
-    common = {"bootstrap": f"127.0.0.1:{port}", "client": "seen-live"}
     with Terminal(proxy) as terminal:
         terminal.wait_for("live", "exchanges")
-        with Driver(CLIENT_LIST["kafka-python"], tmp_path / "client.log", common) as driver:
+        address = f"127.0.0.1:{port}"
+        with drive("kafka-python", tmp_path, address, client="seen-live") as driver:
             driver.step("Produce", topic="ui.live", codec="gzip", count=7)
             terminal.wait_for("seen-live", "Produce v")
             terminal.type("/")

@@ -2,7 +2,6 @@
 went to, and what it notes of that."""
 
 import signal
-import time
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
@@ -14,12 +13,14 @@ from kafkascope.analyzer.logdir.model import RecoveryVerdict
 from kafkascope.analyzer.logdir.opening import AtRest, open_all_at_rest, open_at_rest
 from kafkascope.times import iso_ms
 from tests.analyzer.logdir.verdicts import records_in, verdicts_on
+from tests.interop.at_rest import make, produce, transact
+from tests.interop.processes import until
 from tests.interop.tiered import TieredCluster
-from tests.interop.writing import COUNT, make, produce
 
 pytestmark = pytest.mark.interop
 
 SECONDS = 90
+COUNT = 300
 TURNS = 6
 EACH = 20
 
@@ -55,10 +56,10 @@ def tiered(
         moving = {"remote.storage.enable": "true", "local.retention.bytes": "1"}
         small = {**moving, size: "2000"}
         bootstrap = cluster.bootstrap()
-        make(bootstrap, {"orders": small, "gone": small, "tx": {**moving, size: "6000"}})
-        rows = produce(bootstrap, "orders", "gzip", headers=True, times=True)
-        produce(bootstrap, "gone", "lz4", headers=False, times=True)
-        transact(bootstrap)
+        make(cluster, {"orders": small, "gone": small, "tx": {**moving, size: "6000"}})
+        rows = produce(cluster, "orders", "gzip", count=COUNT)
+        produce(cluster, "gone", "lz4", headers=False, count=COUNT)
+        transact(cluster, TURNS, EACH, 20)
         until(lambda: begins(cluster, "orders") > 0 and begins(cluster, "tx") > 0)
         until(lambda: any(cluster.remote.glob("gone-0-*/*.log")))
         consume(bootstrap)
@@ -68,33 +69,10 @@ def tiered(
         yield Tiered(cluster, rows)
 
 
-def until(done: Any) -> None:
-    end = time.monotonic() + SECONDS
-    while not done():
-        assert time.monotonic() < end, "the broker did not move its segments"
-        time.sleep(0.1)
-
-
 def begins(cluster: TieredCluster, topic: str) -> int:
     """Where the local log begins, once nothing but its last segment is there."""
     names = [path.stem for path in (cluster.data / f"{topic}-0").glob("*.log")]
     return int(names[0]) if len(names) == 1 else 0
-
-
-def transact(bootstrap: str) -> None:
-    from confluent_kafka import Producer
-
-    producer = Producer({"bootstrap.servers": bootstrap, "transactional.id": "tiered"})
-    producer.init_transactions(SECONDS)
-    for turn in range(TURNS):
-        producer.begin_transaction()
-        for i in range(EACH):
-            producer.produce("tx", value=f"{turn}-{i} " * 20)
-        producer.flush(SECONDS)
-        if turn % 2:
-            producer.abort_transaction(SECONDS)
-        else:
-            producer.commit_transaction(SECONDS)
 
 
 def consume(bootstrap: str) -> None:

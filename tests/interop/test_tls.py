@@ -6,40 +6,22 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack
 from typing import Any
 
 import pytest
 
 from tests.analyzer.encrypted import differences
-from tests.interop.brokers import free_ports
 from tests.interop.compare import kafkascope
 from tests.interop.needs import need
-from tests.interop.tls_cases import CASES, Case, Made, TlsCluster, derive, early_data, https, make
-from tests.kit.authority import Authority
+from tests.interop.tls_cases import CASES, Case, Made, Maker
 
 pytestmark = [pytest.mark.interop, pytest.mark.tshark]
 
-HTTPS, EARLY = "tls13-https", "tls13-early-data"
-SPECIAL = {HTTPS: https, EARLY: early_data}
 QUICK = (
-    "tls13-java",
-    "tls13-librdkafka",
-    "tls13-kafka-python",
-    "tls13-kafkajs",
-    "tls13-sasl",
-    "tls13-psk",
-    "tls13-keyupdate-broker",
-    "tls13-ccm",
-    "tls13-midstream",
-    "tls12-java",
-    "tls12-mutual",
-    "tls12-session-ids",
-    "tls12-tickets",
-    "tls12-renegotiation",
-    "tls12-rsa-premaster",
-    "failed13-expired",
-    "failed12-no-certificate",
+    *("tls13-java", "tls13-librdkafka", "tls13-kafka-python", "tls13-kafkajs", "tls13-sasl"),
+    *("tls13-psk", "tls13-keyupdate-broker", "tls13-ccm", "tls13-midstream", "tls12-java"),
+    *("tls12-mutual", "tls12-session-ids", "tls12-tickets", "tls12-renegotiation"),
+    *("tls12-rsa-premaster", "failed13-expired", "failed12-no-certificate"),
 )
 """One of each client, version and habit; suites are in the others."""
 FAILED = [case for case in CASES.values() if case.cause]
@@ -57,26 +39,8 @@ def _parameters(cases: list[Case]) -> list[Any]:
 def made(java: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[str], Made]]:
     """The capture of a case, made at first use."""
     need("tcpdump", "tshark", "editcap", "openssl")
-    folder = tmp_path_factory.mktemp("tls")
-    authority = Authority(folder)
-    clusters: dict[str, TlsCluster] = {}
-    found: dict[str, Made] = {}
-    with ExitStack() as stack:
-
-        def of(name: str) -> Made:
-            if name in found:
-                return found[name]
-            if name in SPECIAL:
-                return found.setdefault(name, SPECIAL[name](folder))
-            case = CASES[name]
-            if case.of:
-                return found.setdefault(name, derive(case, of(case.of), folder))
-            if case.limits not in clusters:
-                cluster = TlsCluster(authority, free_ports(1)[0], case.limits)
-                clusters[case.limits] = stack.enter_context(cluster)
-            return found.setdefault(name, make(case, clusters[case.limits], folder / name))
-
-        yield of
+    with Maker(tmp_path_factory.mktemp("tls")) as maker:
+        yield maker.of
 
 
 @pytest.mark.parametrize("case", _parameters(DECRYPTED))
@@ -137,13 +101,13 @@ def test_a_handshake_that_fails_gives_no_exchanges_and_no_reason_of_ours(
 
 
 def test_another_service_is_decrypted_and_gives_no_exchanges(made: Callable[[str], Made]) -> None:
-    one = made(HTTPS)
+    one = made("tls13-https")
     assert list(differences(one.capture, one.truth)) == []
     assert kafkascope("ls", one.capture, "--keylog", one.keys, "--json") == []
 
 
 def test_early_data_is_decrypted(made: Callable[[str], Made]) -> None:
-    one = made(EARLY)
+    one = made("tls13-early-data")
     assert list(differences(one.capture, one.truth)) == []
     exchanges = kafkascope("ls", one.capture, "--keylog", one.keys, "--json")
     assert [e["api"] for e in exchanges] == ["ApiVersions", "Metadata"]

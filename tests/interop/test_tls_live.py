@@ -14,13 +14,14 @@ from pathlib import Path
 
 import pytest
 
+from tests.kit.authority import Authority
 from tests.kit.wire import beat, heartbeat
 
 pytestmark = [
     pytest.mark.interop,
     pytest.mark.skipif(
-        os.geteuid() != 0 or not (shutil.which("tcpdump") and shutil.which("openssl")),
-        reason="captures on lo: needs root, tcpdump and openssl",
+        os.geteuid() != 0 or not (shutil.which("tcpdump")),
+        reason="captures on lo: needs root and tcpdump",
     ),
 ]
 COUNT = 5
@@ -28,20 +29,13 @@ WAIT = 30.0
 
 
 def test_rows_come_when_a_client_has_written_its_secrets(tmp_path: Path) -> None:
-    pem, written, late = (str(tmp_path / name) for name in ("c.pem", "written.log", "keys.log"))
-    subprocess.run(
-        [
-            *("openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "1"),
-            *("-subj", "/CN=localhost", "-keyout", pem, "-out", f"{pem}.crt"),
-        ],
-        check=True,
-        capture_output=True,
-    )
+    authority = Authority(tmp_path)
+    pem, written, late = authority.issue("localhost"), tmp_path / "written.log", tmp_path / "late"
     serving = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    serving.load_cert_chain(f"{pem}.crt", pem)
-    asking = ssl.create_default_context(cafile=f"{pem}.crt")
+    serving.load_cert_chain(pem)
+    asking = ssl.create_default_context(cafile=authority.certificate)
     asking.check_hostname = False
-    asking.keylog_filename = written
+    asking.keylog_filename = str(written)
     with socket.create_server(("127.0.0.1", 0)) as listener:
         port = listener.getsockname()[1]
         dump = subprocess.Popen(
@@ -54,7 +48,7 @@ def test_rows_come_when_a_client_has_written_its_secrets(tmp_path: Path) -> None
         )
         command = [sys.executable, "-P", "-m", "kafkascope.tui.cli", "ls", "-", "--json"]
         listing = subprocess.Popen(
-            [*command, "--keylog", late], stdin=dump.stdout, stdout=subprocess.PIPE
+            [*command, "--keylog", str(late)], stdin=dump.stdout, stdout=subprocess.PIPE
         )
         timer = threading.Timer(WAIT, listing.kill)
         timer.start()
@@ -74,7 +68,7 @@ def test_rows_come_when_a_client_has_written_its_secrets(tmp_path: Path) -> None
                 for number in range(COUNT):
                     client.send(heartbeat(number))
                     client.recv(4096)
-                Path(written).rename(late)
+                written.rename(late)
                 assert listing.stdout is not None
                 rows = [json.loads(listing.stdout.readline()) for _ in range(COUNT)]
             assert [row["correlation_id"] for row in rows] == list(range(COUNT))

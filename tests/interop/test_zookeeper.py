@@ -207,6 +207,7 @@ class Ours:
 
     def __init__(self, port: int) -> None:
         self.socket = socket.create_connection(("127.0.0.1", port), 20)
+        self._file = self.socket.makefile("rb")
         body = {
             "protocol_version": 0,
             "last_zxid_seen": 0,
@@ -238,16 +239,9 @@ class Ours:
         self.socket.sendall(len(payload).to_bytes(4, "big") + payload)
 
     def _receive(self) -> bytes:
-        size = int.from_bytes(self._exactly(4), "big")
-        return self._exactly(size)
-
-    def _exactly(self, size: int) -> bytes:
-        data = b""
-        while len(data) < size:
-            more = self.socket.recv(size - len(data))
-            assert more, "the server closed the connection"
-            data += more
-        return data
+        head = self._file.read(4)
+        assert head, "the server closed the connection"
+        return self._file.read(int.from_bytes(head, "big"))
 
 
 def request(key: int) -> str:

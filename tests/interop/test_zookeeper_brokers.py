@@ -1,7 +1,6 @@
 """Real brokers with their ZooKeeper: all that they and consumers of before 0.9 say to it is read to
 the last byte, and what is told of it is what was done."""
 
-import subprocess
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -18,7 +17,9 @@ from kafkascope.analyzer.statistics.zookeeper.zookeeper import ZooKeeper
 from kafkascope.dissectors.embedded.table import embedded_in
 from kafkascope.dissectors.zookeeper.paths import place_of
 from kafkascope.dissectors.zookeeper.types import UNKNOWN
+from tests.interop.brokers import Node
 from tests.interop.needs import need
+from tests.interop.processes import run
 from tests.interop.sniff import sniff
 from tests.interop.zookeeper import ZooKeeperCluster, admin_of, older
 
@@ -36,9 +37,9 @@ class Watched(ZooKeeperCluster):
     stack: ExitStack
     path: Path
 
-    def _zookeeper(self, port: int) -> subprocess.Popen[bytes]:
+    def zookeeper(self, port: int) -> Node:
         self.stack.enter_context(sniff(self.path, [port]))
-        return super()._zookeeper(port)
+        return super().zookeeper(port)
 
 
 class Seen(NamedTuple):
@@ -81,7 +82,7 @@ def used(cluster: Watched) -> None:
     keeper, broker = f"127.0.0.1:{cluster.keeper_port}", cluster.bootstrap()
     if older(cluster.version, "3.0"):
         made = ("--create", "--zookeeper", keeper, "--replication-factor", "1", "--partitions", "2")
-        run(cluster, "", "kafka.admin.TopicCommand", *made, "--topic", "orders")
+        cluster.tool("kafka.admin.TopicCommand", *made, "--topic", "orders")
     else:
         admin = admin_of(broker)  # kept: what it was asked ends with it
         (done,) = admin.create_topics([NewTopic("orders", 2, 1)]).values()
@@ -91,22 +92,14 @@ def used(cluster: Watched) -> None:
         to = ("--broker-list", broker, "--topic", "orders")
         early = older(cluster.version, "0.8.2")  # the tools moved then
         producer, consumer = ("producer", "consumer") if early else ("tools", "tools")
-        run(cluster, values, f"kafka.{producer}.ConsoleProducer", *to)
+        run(*cluster.java(f"kafka.{producer}.ConsoleProducer", *to), seconds=SECONDS, input=values)
         props = cluster.home / "consumer.properties"
         props.write_text("group.id=shop\nauto.offset.reset=smallest\nconsumer.id=one\n")
         read = ("--zookeeper", keeper, "--topic", "orders", "--from-beginning")
         read += ("--max-messages", str(VALUES))
         read += ("--group", "shop") if early else ("--consumer.config", str(props))
-        told = run(cluster, "", f"kafka.{consumer}.ConsoleConsumer", *read)
+        told = cluster.tool(f"kafka.{consumer}.ConsoleConsumer", *read)
         assert told.count("value ") == VALUES
-
-
-def run(cluster: Watched, said: str, main: str, *arguments: str) -> str:
-    done = subprocess.run(
-        cluster.java(main, *arguments), input=said, capture_output=True, text=True, timeout=SECONDS
-    )
-    assert done.returncode == 0, done.stderr
-    return done.stdout
 
 
 def test_all_is_read_to_the_last_byte(seen: Seen) -> None:

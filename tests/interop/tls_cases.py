@@ -10,7 +10,6 @@ import hashlib
 import http.server
 import json
 import shutil
-import socket
 import ssl
 import struct
 import subprocess
@@ -31,6 +30,7 @@ from tests.interop import tls_truth
 from tests.interop.brokers import USERS, Node, free_ports
 from tests.interop.drivers import CLIENT_LIST, Driver
 from tests.interop.maven import Artifact, jars
+from tests.interop.processes import listens, run, until
 from tests.interop.proxied import SecuredCluster
 from tests.interop.scenarios import make_topics
 from tests.interop.sniff import sniff
@@ -147,7 +147,7 @@ class Run:
     topic: str
     start: Callable[[], None]
     """Begins the capture, where the case does not want it from the start."""
-    steps: list[dict[str, Any]] = field(default_factory=list)
+    steps: list[dict[str, Any]]
 
     def step(self, name: str, do: str, **arguments: object) -> list[list[Any]]:
         """One step of the client; its rows."""
@@ -575,6 +575,7 @@ def make(case: Case, cluster: TlsCluster, folder: Path) -> Made:
     settings = {"client": case.name, "ca": str(cluster.authority.certificate)}
     if case.listener in ("SSL", "SSL12"):
         settings["cert"] = str(cluster.authority.issue("client", "127.0.0.1"))
+    steps: list[dict[str, Any]] = []
     with ExitStack() as stack:
         if case.front is None:
             port, forwarder = cluster.ports(case.listener)[0], None
@@ -599,14 +600,13 @@ def make(case: Case, cluster: TlsCluster, folder: Path) -> Made:
         if not late:
             start()
         with Driver(client, log, settings, told) as driver:
-            run = Run(case, driver, topic, start)
-            (case.step or write_and_read)(run)
+            (case.step or write_and_read)(Run(case, driver, topic, start, steps))
         capturing.close()
         if forwarder is not None and case.keys == "front":
             shutil.copy(forwarder.keys, keys)
         if case.keys == "broker":
             keys.write_bytes(cluster.keys.read_bytes()[logged:])
-    return Made(capture, keys, truth(case, capture, keys, [port], run.steps))
+    return Made(capture, keys, truth(case, capture, keys, [port], steps))
 
 
 def _certificate(authority: Authority, which: str) -> Path:
@@ -677,7 +677,7 @@ def early_data(folder: Path) -> Made:
         subprocess.Popen([*server, "-cert", certificate], **ends) as serving,  # type: ignore[call-overload]
         ExitStack() as stack,
     ):
-        _listening(port)
+        until(lambda: listens(port))
         stack.enter_context(sniff(capture, [port]))
         for options, data in (
             (["-sess_out", session], b""),
@@ -696,13 +696,41 @@ def early_data(folder: Path) -> Made:
     return Made(capture, keys, truth(case, capture, keys, [port], []))
 
 
-def _listening(port: int) -> None:
-    for _ in range(100):
-        with socket.socket() as probe:
-            if probe.connect_ex(("127.0.0.1", port)) == 0:
-                return
-        time.sleep(0.1)
-    raise RuntimeError(f"nobody listens on {port}")
+SPECIAL = {"tls13-https": https, "tls13-early-data": early_data}
+"""Captures without a broker."""
+
+
+class Maker:
+    """Makes captures by name, each once; a context manager of the brokers that it needs."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._authority = Authority(folder)
+        self._stack = ExitStack()
+        self._clusters: dict[str, TlsCluster] = {}
+        self._made: dict[str, Made] = {}
+
+    def __enter__(self) -> Maker:
+        return self
+
+    def __exit__(self, *failure: object) -> None:
+        self._stack.close()
+
+    def of(self, name: str) -> Made:
+        if name not in self._made:
+            self._made[name] = self._make(name)
+        return self._made[name]
+
+    def _make(self, name: str) -> Made:
+        if name in SPECIAL:
+            return SPECIAL[name](self._folder)
+        case = CASES[name]
+        if case.of:
+            return derive(case, self.of(case.of), self._folder)
+        if case.limits not in self._clusters:
+            cluster = TlsCluster(self._authority, free_ports(1)[0], case.limits)
+            self._clusters[case.limits] = self._stack.enter_context(cluster)
+        return make(case, self._clusters[case.limits], self._folder / name)
 
 
 LOGGERS = {
@@ -749,8 +777,7 @@ def derive(case: Case, of: Made, folder: Path) -> Made:
         capture.unlink()
         capture = capture.with_suffix(".pcapng")
         secrets = f"tls,{keys}"
-        command = ["editcap", "--inject-secrets", secrets, str(of.capture), str(capture)]
-        subprocess.run(command, check=True, timeout=60)
+        run("editcap", "--inject-secrets", secrets, of.capture, capture)
     elif case.change == "missing-key":
         lost = _busiest(of)["client_random"]
         lines = keys.read_text().splitlines(keepends=True)

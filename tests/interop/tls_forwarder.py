@@ -19,12 +19,12 @@ from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from types import TracebackType
 from typing import Any
 
 from OpenSSL import SSL
 
 from tests.interop.brokers import free_ports
+from tests.interop.processes import run
 from tests.kit.samples import ROOT
 
 PIECE = 16_384
@@ -79,9 +79,7 @@ class Forwarder:
     def _parameters(self) -> Path:
         path = self._folder / "dh.pem"
         group = ("-algorithm", "DH", "-pkeyopt", "group:ffdhe2048")
-        subprocess.run(
-            ["openssl", "genpkey", "-genparam", *group, "-out", str(path)], check=True, timeout=60
-        )
+        run("openssl", "genpkey", "-genparam", *group, "-out", path)
         return path
 
     def __enter__(self) -> Forwarder:
@@ -100,12 +98,7 @@ class Forwarder:
             raise RuntimeError(f"the forwarder ended: {said[-2000:]}")
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        failure: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *failure: object) -> None:
         self._process.terminate()
         self._process.wait(20)
         assert self._process.stdout is not None

@@ -8,12 +8,13 @@ from __future__ import annotations
 import hashlib
 import re
 import struct
-import subprocess
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
+
+from tests.interop.processes import run
 
 RETRY = "cf21ad74e59a6111be1d8c021e65b891c2a211167abb8c5e079e09e2c8a8339c"
 """The random of every HelloRetryRequest."""
@@ -52,16 +53,9 @@ class Followed(NamedTuple):
 @cache
 def tool() -> str:
     """tshark's name and version."""
-    found = re.match(r"TShark \(Wireshark\) ([\d.]*\d)", _run(["tshark", "--version"]))
+    found = re.match(r"TShark \(Wireshark\) ([\d.]*\d)", run("tshark", "--version"))
     assert found is not None
     return f"TShark {found[1]}"
-
-
-def _run(command: Sequence[str]) -> str:
-    done = subprocess.run(command, capture_output=True, text=True, timeout=300)
-    if done.returncode:
-        raise RuntimeError(f"{command[0]} ended with {done.returncode}: {done.stderr[-1500:]}")
-    return done.stdout
 
 
 def _tshark(capture: Path, keys: Path | None, ports: Iterable[int], *arguments: str) -> str:
@@ -70,14 +64,14 @@ def _tshark(capture: Path, keys: Path | None, ports: Iterable[int], *arguments: 
         command += ["-o", f"tls.keylog_file:{keys}"]
     for port in ports:
         command += ["-d", f"tcp.port=={port},tls", "-d", f"tls.port=={port},kafka"]
-    return _run([*command, *arguments])
+    return run(*command, *arguments)
 
 
 @cache
 def suites() -> dict[int, str]:
     """Code -> name by IANA, of those that OpenSSL knows."""
     found = {}
-    for line in _run(["openssl", "ciphers", "-V", "-stdname", "ALL:@SECLEVEL=0"]).splitlines():
+    for line in run("openssl", "ciphers", "-V", "-stdname", "ALL:@SECLEVEL=0").splitlines():
         match = re.match(r"\s*0x(\w\w),0x(\w\w) - (\S+)", line)
         assert match is not None
         found[int(match[1] + match[2], 16)] = match[3]

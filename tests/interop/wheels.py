@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-import subprocess
 import sys
 from pathlib import Path
+
+from tests.interop.processes import run
 
 
 def build(kind: str, source: Path, out: Path) -> Path:
     """The one file that hatchling makes of a source tree: `wheel` or `sdist`."""
     out.mkdir()
-    subprocess.run(
-        [sys.executable, "-m", "hatchling", "build", "--target", kind, "--directory", str(out)],
-        cwd=source,
-        check=True,
-        capture_output=True,
-    )
+    command = ("-m", "hatchling", "build", "--target", kind, "--directory", out)
+    run(sys.executable, *command, cwd=source)
     (made,) = out.iterdir()
     return made

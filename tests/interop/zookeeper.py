@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import socket
-import subprocess
-import time
 from typing import TYPE_CHECKING, Final
 
-from tests.interop.brokers import START_SECONDS, Cluster, Node
+from tests.interop.brokers import Cluster, Node
+from tests.interop.processes import until
 
 if TYPE_CHECKING:
     from confluent_kafka.admin import AdminClient
@@ -38,7 +36,7 @@ class ZooKeeperCluster(Cluster):
         home = self.home / "1"
         home.mkdir(parents=True, exist_ok=True)
         (self.home / "log4j.properties").write_text(LOG4J)
-        self.keeper = self._zookeeper(keeper)
+        self.keeper = self.zookeeper(keeper)
         self.keeper_port = keeper
         settings = {
             "broker.id": "1",
@@ -87,35 +85,31 @@ class ZooKeeperCluster(Cluster):
         command.insert(1, f"-Dlog4j.configuration=file:{self.home / 'log4j.properties'}")
         return command
 
-    def _zookeeper(self, port: int) -> subprocess.Popen[bytes]:
-        config = self.home / "zookeeper.properties"
+    def zookeeper(self, port: int) -> Node:
+        """A server of ZooKeeper that runs."""
+        home = self.home / f"zookeeper-{port}"
+        home.mkdir(parents=True)
+        config = home / "zookeeper.properties"
         lines = (
-            f"dataDir={self.home / 'zookeeper'}",
+            f"dataDir={home}",
             f"clientPort={port}",
             "clientPortAddress=127.0.0.1",
             "maxClientCnxns=0",
             "admin.enableServer=false",
+            "tickTime=1000",
         )
         config.write_text("\n".join(lines) + "\n")
-        command = self.java("org.apache.zookeeper.server.quorum.QuorumPeerMain", str(config))
-        with (self.home / "zookeeper.log").open("ab") as log:
-            process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
-        end = time.monotonic() + START_SECONDS
-        while time.monotonic() < end and process.poll() is None:
-            with socket.socket() as probe:
-                if probe.connect_ex(("127.0.0.1", port)) == 0:
-                    return process
-            time.sleep(0.1)
-        process.kill()
-        raise RuntimeError("ZooKeeper did not start")
+        main = "org.apache.zookeeper.server.quorum.QuorumPeerMain"
+        keeper = Node(0, {"CLIENT": port}, home, self.java(main, str(config)))
+        keeper.start()
+        keeper.wait(keeper.ports)
+        return keeper
 
     def stop(self) -> None:
         """The broker first, then ZooKeeper."""
         super().stop()
-        keeper = getattr(self, "keeper", None)
-        if keeper is not None:
-            keeper.terminate()
-            keeper.wait(30)
+        if (keeper := getattr(self, "keeper", None)) is not None:
+            keeper.stop()
 
 
 def admin_of(bootstrap: str) -> AdminClient:
@@ -124,9 +118,5 @@ def admin_of(bootstrap: str) -> AdminClient:
     from confluent_kafka.admin import AdminClient
 
     admin = AdminClient({"bootstrap.servers": bootstrap})
-    end = time.monotonic() + START_SECONDS
-    while admin.list_topics(timeout=START_SECONDS).controller_id < 0:
-        if time.monotonic() > end:
-            raise RuntimeError("the broker knows no controller")
-        time.sleep(0.1)
+    until(lambda: admin.list_topics(timeout=180).controller_id >= 0, 180)
     return admin

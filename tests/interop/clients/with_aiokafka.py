@@ -1,45 +1,26 @@
 """The steps with aiokafka. It writes no record without key and value, and no null header."""
 
 import asyncio
-import ssl
 import time
-from collections.abc import Callable, Coroutine
 from typing import Any
 
 from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition
 from aiokafka.admin import AIOKafkaAdminClient, NewTopic
 from aiokafka.structs import OffsetAndMetadata
 
-from tests.interop.clients.steps import Arguments, serve
-from tests.interop.known import Row, known, payload
+from tests.interop.clients.steps import (
+    Arguments,
+    producing,
+    reading,
+    rows,
+    serve,
+    settings,
+    topics,
+    travelled,
+)
+from tests.interop.known import Row, known
 
-Step = Callable[[Arguments], Coroutine[Any, Any, dict[str, Any]]]
-
-
-def settings(a: Arguments, suffix: str = "") -> dict[str, Any]:
-    """Settings every client has."""
-    conf: dict[str, Any] = {
-        "bootstrap_servers": a["bootstrap"],
-        "client_id": a.get("client", "aiokafka") + suffix,
-    }
-    if "user" in a:
-        conf |= {
-            "security_protocol": "SASL_PLAINTEXT",
-            "sasl_mechanism": a.get("mechanism", "PLAIN"),
-            "sasl_plain_username": a["user"],
-            "sasl_plain_password": a["password"],
-        }
-    if "ca" in a:
-        context = ssl.create_default_context(cafile=a["ca"])
-        if "cert" in a:
-            context.load_cert_chain(a["cert"])
-        conf |= {
-            "security_protocol": "SASL_SSL" if "user" in a else "SSL",
-            "ssl_context": context,
-        }
-    if "timeout" in a:
-        conf["request_timeout_ms"] = int(a["timeout"])
-    return conf
+CLIENT = "aiokafka"
 
 
 async def send(producer: AIOKafkaProducer, a: Arguments, first: int, count: int) -> list[Row]:
@@ -57,65 +38,33 @@ async def send(producer: AIOKafkaProducer, a: Arguments, first: int, count: int)
         )
         sent.append((r, future))
     await producer.flush()
-    rows = []
-    for r, future in sent:
-        told = await future
-        known_offset = told is not None and told.offset >= 0
-        rows.append(r.row(told.offset if known_offset else None))
-    return rows
+    return [r.row(_offset(await future)) for r, future in sent]
+
+
+def _offset(told: Any) -> int | None:
+    """The offset a broker said; with acks=0 nobody does."""
+    return told.offset if told is not None and told.offset >= 0 else None
 
 
 async def produce(a: Arguments) -> dict[str, Any]:
     """Known records with a codec and a kind of acknowledgement."""
-    codec, acks = a.get("codec", "none"), a.get("acks", "all")
-    producer = AIOKafkaProducer(
-        **settings(a),
-        compression_type=None if codec == "none" else codec,
-        acks=acks if acks == "all" else int(acks),
-        enable_idempotence=a.get("idempotent", "false") == "true",
-        linger_ms=20,
-    )
-    async with producer:
+    async with AIOKafkaProducer(**settings(a, CLIENT), **producing(a)) as producer:
         count = int(a.get("count", 60))
         return {"produced": await send(producer, a, int(a.get("first", 0)), count)}
 
 
-def reader(a: Arguments, suffix: str = "", **more: Any) -> AIOKafkaConsumer:
-    """A consumer with short waits."""
-    return AIOKafkaConsumer(
-        **settings(a, suffix),
-        group_id=a.get("group"),
-        auto_offset_reset="earliest",
-        enable_auto_commit=False,
-        isolation_level=a.get("isolation", "read_uncommitted"),
-        session_timeout_ms=10_000,
-        heartbeat_interval_ms=300,
-        fetch_max_wait_ms=200,
-        **more,
-    )
+def reader(a: Arguments, suffix: str = "") -> AIOKafkaConsumer:
+    return AIOKafkaConsumer(**settings(a, CLIENT, suffix), **reading(a))
 
 
 async def poll(consumer: AIOKafkaConsumer, timeout_ms: int) -> list[Row]:
     """What one call gives."""
-    found = await consumer.getmany(timeout_ms=timeout_ms)
-    return [
-        Row(
-            r.topic,
-            r.partition,
-            r.offset,
-            r.timestamp,
-            payload(r.key),
-            payload(r.value),
-            [[name, payload(value)] for name, value in r.headers],
-        )
-        for records in found.values()
-        for r in records
-    ]
+    return rows(await consumer.getmany(timeout_ms=timeout_ms))
 
 
 async def consume(a: Arguments) -> dict[str, Any]:
     """Read `count` records, as a group of one or without a group."""
-    rows: list[Row] = []
+    found: list[Row] = []
     async with reader(a) as consumer:
         if "group" in a:
             consumer.subscribe([a["topic"]])
@@ -123,16 +72,16 @@ async def consume(a: Arguments) -> dict[str, Any]:
             consumer.assign([TopicPartition(a["topic"], p) for p in (0, 1)])
             await consumer.seek_to_beginning()
         end = time.monotonic() + float(a.get("seconds", 40))
-        while len(rows) < int(a.get("count", 60)) and time.monotonic() < end:
-            rows += await poll(consumer, 500)
+        while len(found) < int(a.get("count", 60)) and time.monotonic() < end:
+            found += await poll(consumer, 500)
         if "group" in a:
             await consumer.commit()
-    return {"consumed": rows}
+    return {"consumed": found}
 
 
 async def rebalance(a: Arguments) -> dict[str, Any]:
     """A second member joins, shares the work and leaves."""
-    rows: list[Row] = []
+    found: list[Row] = []
     first, second = reader(a, "-1"), reader(a, "-2")
     first.subscribe([a["topic"]])
     second.subscribe([a["topic"]])
@@ -142,7 +91,7 @@ async def rebalance(a: Arguments) -> dict[str, Any]:
         end = time.monotonic() + 40
         while len(first.assignment()) != first_holds or any(not o.assignment() for o in others):
             for consumer in (first, *others):
-                rows.extend(await poll(consumer, 100))
+                found.extend(await poll(consumer, 100))
             if time.monotonic() > end:
                 raise RuntimeError("no rebalance")
 
@@ -154,14 +103,15 @@ async def rebalance(a: Arguments) -> dict[str, Any]:
     await until(2)
     await first.commit()
     await first.stop()
-    return {"consumed": rows, "held": [[2, 1, 2], [1]]}
+    return {"consumed": found, "held": [[2, 1, 2], [1]]}
 
 
 async def transact(a: Arguments) -> dict[str, Any]:
     """Committed, aborted, committed together with a group's offsets."""
     each = int(a.get("each", 10))
     read: list[Row] = []
-    async with AIOKafkaProducer(**settings(a), transactional_id=a["id"], linger_ms=20) as producer:
+    options = settings(a, CLIENT) | {"transactional_id": a["id"], "linger_ms": 20}
+    async with AIOKafkaProducer(**options) as producer:
         await producer.begin_transaction()
         committed = await send(producer, a, 0, each)
         await producer.commit_transaction()
@@ -195,7 +145,7 @@ async def journey(a: Arguments) -> dict[str, Any]:
                 read.update(str(row.value) for row in await poll(consumer, 200))
 
     looking = asyncio.create_task(look())
-    async with AIOKafkaProducer(**settings(a), acks="all") as producer:
+    async with AIOKafkaProducer(**settings(a, CLIENT), acks="all") as producer:
         sent = []
         for index in range(count):
             sent.append(await producer.send(a["topic"], value=f"r{index}".encode()))
@@ -203,21 +153,16 @@ async def journey(a: Arguments) -> dict[str, Any]:
         await asyncio.gather(*sent)
     await asyncio.wait((looking,), timeout=40)
     looking.cancel()
-    return {
-        "written": count,
-        "read": len(read),
-        "same": read == {f"r{index}" for index in range(count)},
-    }
+    return travelled(count, read)
 
 
 async def administer(a: Arguments) -> dict[str, Any]:
     """Make topics, list topics and groups, describe a group."""
-    admin = AIOKafkaAdminClient(**settings(a))
+    admin = AIOKafkaAdminClient(**settings(a, CLIENT))
     await admin.start()
     try:
-        topics = [t for t in a.get("topics", "").split(",") if t]
-        if topics:
-            await admin.create_topics([NewTopic(t, 2, 1) for t in topics])
+        if made := topics(a):
+            await admin.create_topics([NewTopic(topic, 2, 1) for topic in made])
         result: dict[str, Any] = {"topics": sorted(await admin.list_topics())}
         if "group" in a:
             result["groups"] = repr(await admin.list_consumer_groups())
@@ -227,19 +172,5 @@ async def administer(a: Arguments) -> dict[str, Any]:
     return result
 
 
-def awaited(step: Step) -> Callable[[Arguments], dict[str, Any]]:
-    """A step in an event loop of its own."""
-    return lambda a: asyncio.run(step(a))
-
-
 if __name__ == "__main__":
-    serve(
-        {
-            "Produce": awaited(produce),
-            "Consume": awaited(consume),
-            "Rebalance": awaited(rebalance),
-            "Transact": awaited(transact),
-            "Administer": awaited(administer),
-            "Journey": awaited(journey),
-        }
-    )
+    serve(globals(), asyncio.run)

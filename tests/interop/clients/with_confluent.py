@@ -6,7 +6,7 @@ from typing import Any
 from confluent_kafka import Consumer, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
-from tests.interop.clients.steps import Arguments, serve
+from tests.interop.clients.steps import Arguments, serve, topics, travelled
 from tests.interop.known import Row, known, payload
 
 
@@ -84,9 +84,8 @@ def produce(a: Arguments) -> dict[str, Any]:
 def reader(a: Arguments, suffix: str = "") -> Consumer:
     """A consumer with short waits."""
     if a.get("protocol") == "consumer":
-        member: dict[str, Any] = {
-            "group.protocol": "consumer"
-        }  # KIP-848: the times are the broker's
+        # KIP-848: the times are the broker's.
+        member: dict[str, Any] = {"group.protocol": "consumer"}
     else:
         member = {"session.timeout.ms": 10_000, "heartbeat.interval.ms": 300}
     return Consumer(
@@ -227,19 +226,14 @@ def journey(a: Arguments) -> dict[str, Any]:
     consumer.close()
     if left or failures:
         raise RuntimeError(f"{left} not delivered, {failures[:3]}")
-    return {
-        "written": count,
-        "read": len(read),
-        "same": read == {f"r{index}" for index in range(count)},
-    }
+    return travelled(count, read)
 
 
 def administer(a: Arguments) -> dict[str, Any]:
     """Make topics, list topics and groups, describe a group."""
     admin = AdminClient(settings(a))
-    topics = [t for t in a.get("topics", "").split(",") if t]
-    if topics:
-        for future in admin.create_topics([NewTopic(t, 2, 1) for t in topics]).values():
+    if made := topics(a):
+        for future in admin.create_topics([NewTopic(topic, 2, 1) for topic in made]).values():
             future.result(30)
     result: dict[str, Any] = {"topics": sorted(admin.list_topics(timeout=30).topics)}
     if "group" in a:
@@ -250,13 +244,4 @@ def administer(a: Arguments) -> dict[str, Any]:
 
 
 if __name__ == "__main__":
-    serve(
-        {
-            "Produce": produce,
-            "Consume": consume,
-            "Rebalance": rebalance,
-            "Transact": transact,
-            "Administer": administer,
-            "Journey": journey,
-        }
-    )
+    serve(globals())

@@ -1,6 +1,5 @@
 """The steps with kafka-python. It writes no record without key and value, and no null header."""
 
-import ssl
 import threading
 import time
 from typing import Any
@@ -8,35 +7,19 @@ from typing import Any
 from kafka import KafkaAdminClient, KafkaConsumer, KafkaProducer, TopicPartition
 from kafka.admin import NewTopic
 
-from tests.interop.clients.steps import Arguments, serve
-from tests.interop.known import Row, known, payload
+from tests.interop.clients.steps import (
+    Arguments,
+    producing,
+    reading,
+    rows,
+    serve,
+    settings,
+    topics,
+    travelled,
+)
+from tests.interop.known import Row, known
 
-
-def settings(a: Arguments, suffix: str = "") -> dict[str, Any]:
-    """Settings every client has."""
-    conf: dict[str, Any] = {
-        "bootstrap_servers": a["bootstrap"].split(","),
-        "client_id": a.get("client", "kafka-python") + suffix,
-    }
-    if "user" in a:
-        conf |= {
-            "security_protocol": "SASL_PLAINTEXT",
-            "sasl_mechanism": a.get("mechanism", "PLAIN"),
-            "sasl_plain_username": a["user"],
-            "sasl_plain_password": a["password"],
-        }
-    if "ca" in a:
-        # A context of Python's own heeds SSLKEYLOGFILE; the one that kafka-python makes does not.
-        context = ssl.create_default_context(cafile=a["ca"])
-        if "cert" in a:
-            context.load_cert_chain(a["cert"])
-        conf |= {
-            "security_protocol": "SASL_SSL" if "user" in a else "SSL",
-            "ssl_context": context,
-        }
-    if "timeout" in a:
-        conf["request_timeout_ms"] = int(a["timeout"])
-    return conf
+CLIENT = "kafka-python"
 
 
 def send(producer: KafkaProducer, a: Arguments, first: int, count: int) -> list[Row]:
@@ -54,57 +37,24 @@ def send(producer: KafkaProducer, a: Arguments, first: int, count: int) -> list[
         )
         sent.append((r, future))
     producer.flush(40)
-    rows = []
-    for r, future in sent:
-        offset = future.get(40).offset
-        rows.append(r.row(None if a.get("acks") == "0" or offset < 0 else offset))
-    return rows
+    offsets = [future.get(40).offset for _, future in sent]
+    unknown = a.get("acks") == "0"
+    return [
+        r.row(None if unknown or offset < 0 else offset)
+        for (r, _), offset in zip(sent, offsets, strict=True)
+    ]
 
 
 def produce(a: Arguments) -> dict[str, Any]:
     """Known records with a codec and a kind of acknowledgement."""
-    codec, acks = a.get("codec", "none"), a.get("acks", "all")
-    producer = KafkaProducer(
-        **settings(a),
-        compression_type=None if codec == "none" else codec,
-        acks=acks if acks == "all" else int(acks),
-        enable_idempotence=a.get("idempotent", "false") == "true",
-        linger_ms=20,
-    )
-    rows = send(producer, a, int(a.get("first", 0)), int(a.get("count", 60)))
+    producer = KafkaProducer(**settings(a, CLIENT), **producing(a))
+    produced = send(producer, a, int(a.get("first", 0)), int(a.get("count", 60)))
     producer.close()
-    return {"produced": rows}
+    return {"produced": produced}
 
 
 def reader(a: Arguments, suffix: str = "") -> KafkaConsumer:
-    """A consumer with short waits."""
-    return KafkaConsumer(
-        **settings(a, suffix),
-        group_id=a.get("group"),
-        auto_offset_reset="earliest",
-        enable_auto_commit=False,
-        isolation_level=a.get("isolation", "read_uncommitted"),
-        session_timeout_ms=10_000,
-        heartbeat_interval_ms=300,
-        fetch_max_wait_ms=200,
-    )
-
-
-def poll(consumer: KafkaConsumer, timeout_ms: int) -> list[Row]:
-    """What one call gives."""
-    return [
-        Row(
-            r.topic,
-            r.partition,
-            r.offset,
-            r.timestamp,
-            payload(r.key),
-            payload(r.value),
-            [[name, payload(value)] for name, value in r.headers],
-        )
-        for records in consumer.poll(timeout_ms=timeout_ms).values()
-        for r in records
-    ]
+    return KafkaConsumer(**settings(a, CLIENT, suffix), **reading(a))
 
 
 def consume(a: Arguments) -> dict[str, Any]:
@@ -116,14 +66,14 @@ def consume(a: Arguments) -> dict[str, Any]:
         partitions = [TopicPartition(a["topic"], p) for p in (0, 1)]
         consumer.assign(partitions)
         consumer.seek_to_beginning(*partitions)
-    rows: list[Row] = []
+    found: list[Row] = []
     end = time.monotonic() + float(a.get("seconds", 40))
-    while len(rows) < int(a.get("count", 60)) and time.monotonic() < end:
-        rows += poll(consumer, 500)
+    while len(found) < int(a.get("count", 60)) and time.monotonic() < end:
+        found += rows(consumer.poll(timeout_ms=500))
     if "group" in a:
         consumer.commit()
     consumer.close()
-    return {"consumed": rows}
+    return {"consumed": found}
 
 
 class Member(threading.Thread):
@@ -141,7 +91,7 @@ class Member(threading.Thread):
         consumer = reader(self.a, self.suffix)
         consumer.subscribe([self.a["topic"]])
         while not self.leave:
-            self.rows += poll(consumer, 200)
+            self.rows += rows(consumer.poll(timeout_ms=200))
             self.holds = len(consumer.assignment())
         consumer.commit()
         consumer.close()
@@ -173,7 +123,7 @@ def rebalance(a: Arguments) -> dict[str, Any]:
 def transact(a: Arguments) -> dict[str, Any]:
     """Committed and aborted."""
     each = int(a.get("each", 10))
-    producer = KafkaProducer(**settings(a), transactional_id=a["id"], linger_ms=20)
+    producer = KafkaProducer(**settings(a, CLIENT), transactional_id=a["id"], linger_ms=20)
     producer.init_transactions()
     producer.begin_transaction()
     committed = send(producer, a, 0, each)
@@ -188,7 +138,8 @@ def transact(a: Arguments) -> dict[str, Any]:
 def journey(a: Arguments) -> dict[str, Any]:
     """A producer and a consumer that go on for seconds, while leaders move and brokers restart."""
     count, pause = int(a.get("count", 400)), int(a.get("pause", 50)) / 1000
-    producer, member = KafkaProducer(**settings(a), acks="all", retries=50), Member(a, "-reader")
+    producer = KafkaProducer(**settings(a, CLIENT), acks="all", retries=50)
+    member = Member(a, "-reader")
     futures = []
     for index in range(count):
         futures.append(producer.send(a["topic"], value=f"r{index}".encode()))
@@ -206,19 +157,14 @@ def journey(a: Arguments) -> dict[str, Any]:
         time.sleep(0.1)
     member.leave = True
     member.join(30)
-    return {
-        "written": count,
-        "read": len(read()),
-        "same": read() == {f"r{index}" for index in range(count)},
-    }
+    return travelled(count, read())
 
 
 def administer(a: Arguments) -> dict[str, Any]:
     """Make topics, list topics and groups, describe a group."""
-    admin = KafkaAdminClient(**settings(a))
-    topics = [t for t in a.get("topics", "").split(",") if t]
-    if topics:
-        admin.create_topics([NewTopic(t, 2, 1) for t in topics])
+    admin = KafkaAdminClient(**settings(a, CLIENT))
+    if made := topics(a):
+        admin.create_topics([NewTopic(topic, 2, 1) for topic in made])
     result: dict[str, Any] = {"topics": sorted(admin.list_topics())}
     if "group" in a:
         result["groups"] = repr(admin.list_groups())
@@ -228,13 +174,4 @@ def administer(a: Arguments) -> dict[str, Any]:
 
 
 if __name__ == "__main__":
-    serve(
-        {
-            "Produce": produce,
-            "Consume": consume,
-            "Rebalance": rebalance,
-            "Transact": transact,
-            "Administer": administer,
-            "Journey": journey,
-        }
-    )
+    serve(globals())
