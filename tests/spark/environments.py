@@ -4,33 +4,28 @@
 from __future__ import annotations
 
 import hashlib
-import shutil
-import subprocess
 import sys
 from pathlib import Path
 
-import pytest
-
-from tests.interop.needs import CI
-from tests.kit.samples import ROOT
-
-PLACE = ROOT / ".cache" / "environments"
+from tests.interop.maven import CACHE, once
+from tests.interop.needs import absent
+from tests.interop.processes import run
 
 
 def environment(name: str, *requirements: str) -> Path:
     """The Python of an environment with these packages."""
     sign = hashlib.sha256(repr((sys.version_info[:2], requirements)).encode()).hexdigest()[:8]
-    folder = PLACE / f"{name}-{sign}"
+    folder = CACHE / "environments" / f"{name}-{sign}"
     python = folder / "bin" / "python"
-    if not (folder / "ready").exists():
-        shutil.rmtree(folder, ignore_errors=True)
-        subprocess.run([sys.executable, "-m", "venv", folder], check=True)
-        install = [python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
-        done = subprocess.run([*install, *requirements], capture_output=True, text=True)
-        if done.returncode:
-            reason = f"no environment with {', '.join(requirements)}: {done.stderr[-500:]}"
-            (pytest.fail if CI else pytest.skip)(reason)
-        (folder / "ready").touch()
+
+    def install() -> None:
+        run(sys.executable, "-m", "venv", "--clear", folder)
+        try:
+            run(python, "-m", "pip", "install", "--quiet", *requirements)
+        except RuntimeError as error:
+            absent(f"no environment with {', '.join(requirements)}: {str(error)[-500:]}")
+
+    once(folder, install)
     return python
 
 

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import os
-import socket
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -15,7 +13,9 @@ import pytest
 
 from kafkascope.analyzer.spark.package import write_package
 from tests.analyzer.pipeline.kit import made, tables
+from tests.interop.brokers import free_ports
 from tests.interop.needs import need
+from tests.interop.processes import listens, run, until
 from tests.kit.samples import ROOT
 from tests.spark.environments import environment, stand
 
@@ -34,32 +34,13 @@ def test_the_package_holds_all_that_a_job_imports(tmp_path: Path) -> None:
     code = f"import sys; sys.path.insert(0, {str(zipped)!r}); "
     code += "import kafkascope.analyzer.commands.spark_job as job; "
     code += "import kafkascope.analyzer.pipeline.tasks; print(job.__file__)"
-    done = subprocess.run(
-        [sys.executable, "-P", "-c", code], capture_output=True, text=True, cwd=tmp_path
-    )
-    assert done.stdout.startswith(str(zipped)), done.stderr
+    assert run(sys.executable, "-P", "-c", code, cwd=tmp_path).startswith(str(zipped))
     assert program.read_text().count("main()") == 1
-
-
-def free_port() -> int:
-    with socket.socket() as each:
-        each.bind(("127.0.0.1", 0))
-        return int(each.getsockname()[1])
-
-
-def answers(port: int, seconds: float = 240) -> bool:
-    end = time.monotonic() + seconds
-    while time.monotonic() < end:
-        with socket.socket() as each:
-            if each.connect_ex(("127.0.0.1", port)) == 0:
-                return True
-        time.sleep(0.3)
-    return False
 
 
 def spark_home(python: str | Path) -> Path:
     code = "import pyspark; print(pyspark.__path__[0])"
-    return Path(subprocess.check_output([python, "-c", code], text=True).strip())
+    return Path(run(python, "-c", code).strip())
 
 
 @contextmanager
@@ -79,13 +60,6 @@ def running(*lines: list[str], log: Path, **environment: str) -> Iterator[None]:
                 each.wait()
 
 
-def run(line: list[str | Path], here: Path, **environment: str) -> None:
-    done = subprocess.run(
-        line, cwd=here, env=os.environ | environment, capture_output=True, text=True
-    )
-    assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]
-
-
 @pytest.mark.soak
 def test_workers_in_processes_of_their_own(tmp_path: Path) -> None:
     need("java")
@@ -94,7 +68,8 @@ def test_workers_in_processes_of_their_own(tmp_path: Path) -> None:
     line = [sys.executable, "-P", "-m", "kafkascope.tui.cli", "spark", str(SAMPLES), "-o", str(out)]
     line += ["--master", "local-cluster[2,1,600]", "--split-size", "400KB", "--tasks", "4", *SMALL]
     home = str(spark_home(sys.executable))
-    run(line, stand(tmp_path / "stand"), PYTHONPATH=str(ROOT), SPARK_HOME=home)
+    env = os.environ | {"PYTHONPATH": str(ROOT), "SPARK_HOME": home}
+    run(*line, cwd=stand(tmp_path / "stand"), env=env)
     assert tables(out) == expected
 
 
@@ -104,7 +79,7 @@ def test_a_standalone_cluster(tmp_path: Path) -> None:
     need("java", "bash")
     expected, _ = made([str(SAMPLES)], tmp_path / "expected")
     home = spark_home(sys.executable)
-    port = free_port()
+    (port,) = free_ports(1)
     master = f"spark://127.0.0.1:{port}"
     kind = "org.apache.spark.deploy"
     start = [str(home / "bin" / "spark-class")]
@@ -113,30 +88,22 @@ def test_a_standalone_cluster(tmp_path: Path) -> None:
     worker = [*start, f"{kind}.worker.Worker", "--host", "127.0.0.1", "--webui-port", "0"]
     worker += ["-c", "1", "-m", "700m", "-d", str(tmp_path / "work"), master]
     local = {"SPARK_LOCAL_IP": "127.0.0.1", "SPARK_HOME": str(home), "SPARK_DAEMON_MEMORY": "256m"}
+    env = os.environ | local
     zipped, program = write_package(tmp_path / "dist")
     here = stand(tmp_path / "stand")
     with running(leader, log=tmp_path / "log", **local):
-        assert answers(port)
+        until(lambda: listens(port), 240)
         with running(worker, worker, log=tmp_path / "log", **local):
             out = tmp_path / "submitted"
             submit: list[str | Path] = [home / "bin" / "spark-submit", "--master", master, *SMALL]
             submit += ["--driver-memory", "600m", "--py-files", zipped, program, SAMPLES]
             submit += ["-o", out, "--split-size", "400KB", "--tasks", "4"]
-            run(submit, here, PYSPARK_PYTHON=sys.executable, **local)
+            run(*submit, cwd=here, env=env | {"PYSPARK_PYTHON": sys.executable})
             assert tables(out) == expected
             out = tmp_path / "direct"
-            line = [
-                sys.executable,
-                "-P",
-                "-m",
-                "kafkascope.tui.cli",
-                "spark",
-                str(SAMPLES),
-                "-o",
-                str(out),
-            ]
+            line = [sys.executable, "-P", "-m", "kafkascope.tui.cli", "spark", SAMPLES, "-o", out]
             line += ["--master", master, "--tasks", "4", *SMALL]
-            run(line, here, PYTHONPATH=str(ROOT), **local)
+            run(*line, cwd=here, env=env | {"PYTHONPATH": str(ROOT)})
             assert tables(out) == expected
 
 
@@ -149,7 +116,7 @@ def test_spark_connect(tmp_path: Path) -> None:
     expected, _ = made([str(SAMPLES)], tmp_path / "expected")
     python = environment("connect", f"pyspark[connect]=={pyspark.__version__}", *OURS)
     home = spark_home(python)
-    port = free_port()
+    (port,) = free_ports(1)
     server: list[str] = [str(home / "bin" / "spark-submit"), "--master", "local[2]"]
     server += ["--driver-memory", "900m", "--conf", f"spark.connect.grpc.binding.port={port}"]
     server += ["--conf", "spark.connect.grpc.binding.address=127.0.0.1"]
@@ -160,8 +127,9 @@ def test_spark_connect(tmp_path: Path) -> None:
     out = tmp_path / "out"
     environ = {"SPARK_LOCAL_IP": "127.0.0.1", "SPARK_HOME": str(home)}
     with running(server, log=tmp_path / "log", PYSPARK_PYTHON=str(python), **environ):
-        assert answers(port), (tmp_path / "log").read_text()[-3000:]
+        until(lambda: listens(port), 240)
         line: list[str | Path] = [python, program, SAMPLES, "-o", out]
         line += ["--remote", f"sc://127.0.0.1:{port}", "--split-size", "400KB", "--tasks", "4"]
-        run(line, stand(tmp_path / "stand"), PYTHONPATH=str(zipped))
+        env = os.environ | {"PYTHONPATH": str(zipped)}
+        run(*line, cwd=stand(tmp_path / "stand"), env=env)
     assert tables(out) == expected

@@ -6,7 +6,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 from random import Random
 
@@ -14,6 +13,7 @@ import pytest
 
 from tests.analyzer.pipeline.kit import made, tables
 from tests.interop.needs import need
+from tests.interop.processes import until
 from tests.kit.samples import ROOT
 from tests.spark.conftest import SETTINGS
 from tests.spark.environments import stand
@@ -32,15 +32,10 @@ def command(out: Path, temporary: Path, engine: str) -> list[str]:
     ]
 
 
-def gone(mark: str, seconds: float = 60) -> bool:
-    """All processes with that in their environment end soon: a list of children made before the
-    kill would miss those that were started meanwhile."""
-    end = time.monotonic() + seconds
-    while time.monotonic() < end:
-        if not any(_has(path, mark.encode()) for path in Path("/proc").glob("[0-9]*/environ")):
-            return True
-        time.sleep(0.2)
-    return False
+def gone(mark: str) -> bool:
+    """Whether no process has that in its environment: a list of children made before the kill would
+    miss those that were started meanwhile."""
+    return not any(_has(path, mark.encode()) for path in Path("/proc").glob("[0-9]*/environ"))
 
 
 def _has(environ: Path, mark: bytes) -> bool:
@@ -67,7 +62,7 @@ def kill_and_run_again(tmp_path: Path, engine: str, moments: list[float]) -> Non
         except subprocess.TimeoutExpired:
             run.send_signal(signal.SIGKILL)
             run.wait()
-            assert gone(mark)
+            until(lambda: gone(mark))
         if run.stdout is not None:
             run.stdout.close()
     done = subprocess.run(line, cwd=here, env=environment, capture_output=True, text=True)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import re
 import subprocess
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -16,6 +15,7 @@ from kafkascope.analyzer.pipeline.places import listed
 from kafkascope.analyzer.spark.engine import Spark
 from kafkascope.captures.errors import NotACapture
 from tests.analyzer.pipeline.kit import check_against_export, made
+from tests.interop.processes import ready
 from tests.kit.samples import SAMPLES
 from tests.spark.environments import environment
 
@@ -33,13 +33,9 @@ def bucket(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     log = tmp_path_factory.mktemp("moto") / "log"
     with log.open("wb") as out:
         server = subprocess.Popen(line, stderr=out, stdout=subprocess.DEVNULL)
-    found, end = None, time.monotonic() + 120
-    while found is None:
-        assert server.poll() is None, log.read_text()
-        assert time.monotonic() < end, log.read_text()
-        time.sleep(0.05)
-        found = re.search(r"Running on http://127\.0\.0\.1:(\d+)\s", log.read_text())
-    port = int(found[1])
+    running = re.compile(r"Running on http://127\.0\.0\.1:(\d+)\s")
+    ready(server, log, lambda: running.search(log.read_text()))
+    (port,) = running.findall(log.read_text())
     for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
         os.environ.setdefault(name, "test")
     query = f"endpoint_override=http://127.0.0.1:{port}&scheme=http&region=us-east-1"

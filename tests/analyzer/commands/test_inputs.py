@@ -8,16 +8,11 @@ from functools import partial
 from pathlib import Path
 
 import pytest
-from click.testing import CliRunner, Result
 
 from kafkascope.analyzer.bodies import json_lines
 from kafkascope.analyzer.bodies.limits import LIMITS, BodyLimits
 from kafkascope.analyzer.commands import codec
-from kafkascope.tui.cli import main
-
-
-def run(*args: str, stdin: bytes | None = None) -> Result:
-    return CliRunner().invoke(main, args, input=stdin)
+from tests.kit.run import run
 
 
 @pytest.mark.parametrize("way", ["file", "stdin"])
@@ -28,13 +23,13 @@ def test_more_input_than_a_message_can_have_is_refused(
     path = tmp_path / "frame.hex"
     path.write_bytes(b"00" * 50)
     given = [str(path)] if way == "file" else []
-    done = run("decode", "Metadata", "0", "--request", *given, stdin=path.read_bytes())
+    done = run("decode", "Metadata", "0", "--request", *given, input=path.read_bytes())
     assert done.exit_code == 2
     assert "DATA is larger than the limit of 99 bytes" in done.output
 
 
 def test_more_json_than_is_read_is_refused() -> None:
-    done = run("encode", "Metadata", "12", "--request", stdin=bytes(LIMITS.json_bytes + 100))
+    done = run("encode", "Metadata", "12", "--request", input=bytes(LIMITS.json_bytes + 100))
     assert done.exit_code == 2
     assert "JSON is larger than the limit of 32,000,000 bytes" in done.output
 
@@ -42,7 +37,7 @@ def test_more_json_than_is_read_is_refused() -> None:
 def test_json_of_too_many_values_is_refused_before_it_is_read() -> None:
     # A megabyte of text took 80 MB.
     body = b'{"topics":[' + b"{}," * LIMITS.json_values + b"{}]}"
-    done = run("encode", "Metadata", "1", "--request", stdin=body)
+    done = run("encode", "Metadata", "1", "--request", input=body)
     assert done.exit_code == 2
     assert "JSON with more than 1,000,000 commas" in done.output
 

@@ -6,18 +6,13 @@ import json
 from pathlib import Path
 
 import pytest
-from click.testing import CliRunner, Result
 
 from kafkascope.dissectors import registry
 from kafkascope.dissectors.records.records import Record
 from kafkascope.dissectors.records.writer import encode_batch
-from kafkascope.tui.cli import main
+from tests.kit.run import lines_of, objects, run
 
 TIME = 1_700_000_000_000
-
-
-def run(command: str, *arguments: object) -> Result:
-    return CliRunner().invoke(main, [command, *map(str, arguments)])
 
 
 def batch(offset: int, **options: int) -> bytes:
@@ -63,7 +58,7 @@ def test_ls_of_damage_ends_with_4(damaged: Path) -> None:
 
 def test_ls_json_ends_with_the_verdict(damaged: Path) -> None:
     done = run("ls", damaged, "--json")
-    found = [json.loads(line) for line in done.stdout.splitlines()]
+    found = lines_of(done)
     assert [each["schema"] for each in found] == ["batch/1", "batch/1", "verdict/1"]
     assert [each["lost"] for each in found[:2]] == [False, True]
     assert found[2]["last_valid_offset"] == 1
@@ -90,16 +85,11 @@ def test_ls_stops_after_so_many(segment: Path) -> None:
 
 
 def test_records_are_those_of_the_segments(segment: Path) -> None:
-    done = run("records", segment.parent, "--json")
-    found = [json.loads(line) for line in done.stdout.splitlines()]
+    found = objects("records", segment.parent, "--json")
     assert [(r["topic"], r["offset"], r["value"]) for r in found] == [
-        ("orders", 0, "v0"),
-        ("orders", 1, "v1"),
-        ("orders", 2, "v2"),
-        ("orders", 3, "v3"),
+        ("orders", number, f"v{number}") for number in range(4)
     ]
     assert {r["source"] for r in found} == {"log"}
-    assert done.exit_code == 0
     assert len(run("records", segment, "--json", "-n", 3).stdout.splitlines()) == 3
     assert json.loads(run("records", segment, "--format", "json").stdout) == found
 
@@ -163,9 +153,7 @@ def test_options_of_captures_are_refused(segment: Path, options: tuple[str, ...]
     ],
 )
 def test_filters_choose_batches(segment: Path, text: str, numbers: list[int]) -> None:
-    done = run("ls", segment, "-Y", text, "--json")
-    assert done.exit_code == 0
-    found = [json.loads(line) for line in done.stdout.splitlines()]
+    found = objects("ls", segment, "-Y", text, "--json")
     # What a broker would say of the whole file does not depend on what is shown.
     assert [each["number"] for each in found if "number" in each] == numbers
 
@@ -186,7 +174,7 @@ def test_filters_choose_records(segment: Path, text: str, values: list[str] | No
         assert done.exit_code == 2
         assert "lag is a field of exchanges" in done.stderr
         return
-    assert [json.loads(line)["value"] for line in done.stdout.splitlines()] == values
+    assert [each["value"] for each in lines_of(done)] == values
 
 
 @pytest.mark.parametrize(
@@ -204,29 +192,22 @@ def test_times_choose_records(tmp_path: Path, options: tuple[str, ...], offsets:
     stamps = (TIME, TIME + 500, TIME + 2000, TIME + 2500)
     rows = [Record(i, stamp, b"k", b"v", ()) for i, stamp in enumerate(stamps)]
     path.write_bytes(encode_batch(rows[:2]) + encode_batch(rows[2:]))
-    done = run("records", path, *options, "--json")
-    assert done.exit_code == 0
-    assert [json.loads(line)["offset"] for line in done.stdout.splitlines()] == offsets
-    listed = run("ls", path, *options, "--json").stdout.splitlines()
-    shown = [json.loads(line) for line in listed]
+    read = objects("records", path, *options, "--json")
+    assert [each["offset"] for each in read] == offsets
+    shown = objects("ls", path, *options, "--json")
     assert [each["base_offset"] for each in shown if "base_offset" in each] == offsets[:1]
 
 
-def test_small_files_have_nothing_to_choose(segment: Path) -> None:
+def test_small_files_have_nothing_to_choose_and_no_records(segment: Path) -> None:
     path = segment.parent / "meta.properties"
     path.write_text("version=1\n")
     done = run("ls", path, "-Y", "number == 1")
     assert done.exit_code == 2
     assert "has none" in done.stderr
+    assert run("records", path).exit_code == 2
 
 
 def test_captures_and_kafkas_files_do_not_mix(segment: Path, tmp_path: Path) -> None:
     other = tmp_path / "other.pcap"
     other.write_bytes(b"\xd4\xc3\xb2\xa1" + bytes(20))
     assert run("ls", segment, other).exit_code == 2
-
-
-def test_small_files_hold_no_records(segment: Path) -> None:
-    path = segment.parent / "meta.properties"
-    path.write_text("version=1\n")
-    assert run("records", path).exit_code == 2

@@ -8,33 +8,20 @@ from pathlib import Path
 
 import click
 import pytest
-from click.testing import CliRunner
 
 from kafkascope.analyzer.commands.output import refuse_inputs
-from kafkascope.analyzer.commands.show import show
 from kafkascope.tui.cli import main
-from tests.kit.run import output
+from tests.kit.run import output, run
 from tests.kit.samples import SAMPLES
 
 CAPTURE = SAMPLES / "kafka-python.pcap"
 SHARED = Path(__file__).parents[1] / "captures" / "share-group.pcap.gz"
 SEGMENT = "00000000000000000000.log"
-COMMANDS = [
-    "ls",
-    "ls --json",
-    "ls --format csv",
-    "show -Y number==1",
-    "records",
-    "check",
-    "clients",
-    "stats apis",
-    "groups",
-    "groups --delivery",
-    "cluster",
-    "producers",
-    "cut",
+COMMANDS = (
+    *("ls", "ls --json", "ls --format csv", "show -Y number==1", "records", "check", "clients"),
+    *("stats apis", "groups", "groups --delivery", "cluster", "producers", "cut"),
     "export --format csv",
-]
+)
 
 
 @pytest.fixture
@@ -90,15 +77,13 @@ def test_what_is_not_read_may_be_written(name: str, capture: Path, tmp_path: Pat
 SAMPLE = SAMPLES / "libraries.pcap"
 
 
-def run(*options: str) -> list[str]:
-    result = CliRunner().invoke(show, [str(SAMPLE), "1", *options])
-    assert result.exit_code == 0, result.output
-    return result.output.splitlines()
+def shown(*options: str) -> str:
+    return output("show", SAMPLE, "1", *options)
 
 
 def test_one_line_for_each_api() -> None:
-    lines = [line.strip() for line in run()]
-    (body,) = json.loads(run("--json")[0])["response"]["api_keys"][1:2]
+    lines = [line.strip() for line in shown().splitlines()]
+    (body,) = json.loads(shown("--json"))["response"]["api_keys"][1:2]
     assert (body["api_key"], body["min_version"], body["max_version"]) == (1, 4, 18)
     assert "Fetch 4-18" in lines
     assert not any(line.startswith("min_version:") for line in lines)
@@ -111,7 +96,7 @@ def test_one_line_for_each_api() -> None:
 
 @pytest.mark.parametrize("option", ["--all", "--hex"])
 def test_all_of_it_when_asked_for(option: str) -> None:
-    text = "\n".join(run(option))
+    text = shown(option)
     assert text.count(" api_key: ") == 79
     assert text.count(" max_version: ") >= 79
 
@@ -137,5 +122,5 @@ def test_what_needs_no_exchanges_is_the_same_as_what_does(command: str, path: Pa
 
 
 def test_a_capture_without_records_is_said_to_have_none() -> None:
-    done = CliRunner().invoke(main, ["records", str(SAMPLES / "zookeeper.pcap")])
+    done = run("records", SAMPLES / "zookeeper.pcap")
     assert (done.stdout, done.stderr) == ("", "kafkascope: no records in this capture\n")

@@ -2,25 +2,20 @@
 
 from __future__ import annotations
 
-import json
 import re
 from pathlib import Path
 
 import pytest
-from click.testing import CliRunner, Result
+from click.testing import Result
 
 from docs.print_tls import TARGET, document
 from kafkascope.analyzer.commands.tls_keys import METHODS
 from kafkascope.analyzer.reading.key_logs import connections_opened
 from kafkascope.analyzer.reading.limits import LIMITS
-from kafkascope.tui.cli import main
 from tests.captures.tls.writer import Talk
 from tests.explosion.encrypted import Talked, write_encrypted
+from tests.kit.run import lines_of, output, run
 from tests.kit.samples import TLS
-
-
-def run(*args: str) -> Result:
-    return CliRunner().invoke(main, ["tls-keys", *args])
 
 
 def test_the_table_of_the_documentation_is_what_the_code_says() -> None:
@@ -28,10 +23,10 @@ def test_the_table_of_the_documentation_is_what_the_code_says() -> None:
 
 
 def test_every_way_is_printed_and_each_alone() -> None:
-    whole = run()
+    whole = run("tls-keys")
     assert whole.exit_code == 0
     for method in METHODS:
-        one = run(method.name)
+        one = run("tls-keys", method.name)
         assert one.exit_code == 0
         assert one.stdout.startswith(f"{method.name}: ")
         assert one.stdout.rstrip("\n") in whole.stdout
@@ -44,27 +39,26 @@ def test_the_command_that_ways_name_are_commands_with_these_options() -> None:
     assert named
     for line in named:
         words = line.partition("    #")[0].split()
-        said = CliRunner().invoke(main, [words[1], "--help"]).stdout
+        said = output(words[1], "--help")
         for option in re.findall(r"(?<!\S)--?[a-z][a-z-]*", line):
             assert option in said
 
 
 def test_an_unknown_kind_of_client_is_refused_with_those_there_are() -> None:
-    done = run("erlang")
+    done = run("tls-keys", "erlang")
     assert done.exit_code == 2
     for method in METHODS:
         assert method.name in done.stderr
 
 
 def counts(done: Result, of: str) -> dict[str, int]:
-    rows = map(json.loads, done.stdout.splitlines())
-    return {row["what"]: row["count"] for row in rows if row["subject"] == of}
+    return {row["what"]: row["count"] for row in lines_of(done) if row["subject"] == of}
 
 
 @pytest.mark.parametrize("path", sorted(TLS.glob("*.keys")), ids=lambda path: path.stem)
 def test_lines_of_key_logs_that_programs_wrote_are_counted_by_kind(path: Path) -> None:
     lines = path.read_text().splitlines()
-    done = run("check", str(path), "--json")
+    done = run("tls-keys", "check", path, "--json")
     kinds = counts(done, "lines")
     assert sum(kinds.values()) == len(lines)
     assert done.exit_code == (0 if lines else 1)
@@ -78,13 +72,13 @@ def test_damaged_lines_and_other_files_are_told(tmp_path: Path) -> None:
     whole = (TLS / "tls12-cbc-sha256-etm.keys").read_text()
     path = tmp_path / "keys.log"
     path.write_text(f"# of a test\n\n{whole[:-30]}")
-    kinds = counts(run("check", str(path), "--json"), "lines")
+    kinds = counts(run("tls-keys", "check", path, "--json"), "lines")
     assert kinds.pop("comment") == 1
     assert kinds.pop("CLIENT_RANDOM") == whole.count("\n") - 1
     assert list(kinds.values()) == [1]
     path.write_bytes(bytes(range(256)) * 1000)
-    assert run("check", str(path)).exit_code == 1
-    missing = run("check", str(tmp_path / "none"))
+    assert run("tls-keys", "check", path).exit_code == 1
+    missing = run("tls-keys", "check", str(tmp_path / "none"))
     assert missing.exit_code == 3
     assert "none: " in missing.stderr
 
@@ -102,7 +96,9 @@ def test_damaged_lines_and_other_files_are_told(tmp_path: Path) -> None:
 def test_connections_that_a_key_log_opens_are_counted(
     name: str, log: str, expected: dict[str, int], code: int
 ) -> None:
-    done = run("check", str(TLS / f"{log}.keys"), str(TLS / f"{name}.pcap.gz"), "--json")
+    done = run(
+        "tls-keys", "check", str(TLS / f"{log}.keys"), str(TLS / f"{name}.pcap.gz"), "--json"
+    )
     assert counts(done, "connections") == expected
     assert done.exit_code == code
 
@@ -113,7 +109,7 @@ def test_what_a_damaged_line_begins_with_is_not_shown(tmp_path: Path) -> None:
     secret = "AB" * 48
     lines = [f"LABEL_{number} {number:064x} {number:064x}\n" for number in range(1000)]
     path.write_text("".join(lines) + f"{secret} {'1' * 64} {'2' * 64}\n")
-    done = run("check", str(path), "--json")
+    done = run("tls-keys", "check", path, "--json")
     assert counts(done, "lines") == {"another label": 1001}
     assert secret not in done.output
 
