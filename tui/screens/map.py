@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any, Final, get_args
+from typing import Final, get_args
 
 from kafkascope.analyzer.statistics.journeys.applications import Applications
 from kafkascope.analyzer.statistics.journeys.drawing import map_lines
@@ -30,14 +29,6 @@ def _evidence(board: Board, line: Line) -> str:
     return evidence.both(APIS[line["way"]], client, evidence.of_topic(line))
 
 
-def _lines(board: Board, found: Applications) -> Sequence[Line]:
-    return found.rows(board.names, board.settings["by"])
-
-
-def _key(board: Board, line: Line) -> tuple[Any, ...]:
-    return tuple(line.get(name) for name in ("application", "way", "topic", "group"))
-
-
 def _application(board: Board, line: Line) -> Content:
     """Return what the command prints of the application under the cursor."""
     found: Applications | None = board.statistic("map")
@@ -62,8 +53,8 @@ BOARD: Final = BoardSpec(
     sheet=lambda board: Sheet(
         narrow(Applications.COLUMNS, "schemas"), keep=("topic", "way", "peers", "records", "group")
     ),
-    identity=_key,
-    lines=_lines,
+    identity=lambda board, line: tuple(map(line.get, ("application", "way", "topic", "group"))),
+    lines=lambda board, found: found.rows(board.names, board.settings["by"]),
     evidence=_evidence,
     words=lambda board: (
         "" if board.settings["by"] == "application" else f" --by {board.settings['by']}"

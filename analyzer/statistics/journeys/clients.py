@@ -32,17 +32,17 @@ class MapClients:
         self.labels = counted.labels(names)
         """Topics by their numbers."""
         self.outcomes = Outcomes(counted, self.labels)
-        self._writes = sums(Edge, self._of_whole(counted.writes))
-        self._reads = sums(Edge, self._of_whole(counted.reads))
+        written = self._of_whole(counted.writes, "writes")
+        self._edges = sums(Edge, chain(written, self._of_whole(counted.reads, "reads")))
         for row in counted.got.rows():
             topic = self.labels.get(row.topic, "")
-            edge = self._reads.get((self._by_number.get(row.client), topic))
+            edge = self._edges.get((self._by_number.get(row.client), "reads", topic))
             if not row.judged or row.producer_id < 0 or edge is None:
                 continue
             if self.outcomes.shown(topic, row.partition, row.producer_id, row.end, row.time_ns):
                 edge.records += row.records
         self._facts = sums(ClientFacts, self._of_whole(counted.clients))
-        groups = sums(Membership, self._of_whole(counted.groups, named=False))
+        groups = sums(Membership, self._of_whole(counted.groups))
         self._groups: dict[Any, list[tuple[str, Membership]]] = by_key(
             (who, (group, each)) for (who, group), each in groups.items()
         )
@@ -55,19 +55,21 @@ class MapClients:
     def _label(self, topic: str | None) -> str:
         return str(topic_label(topic, self._names))
 
-    def _of_whole(self, edges: Keyed[M], *, named: bool = True) -> Iterator[tuple[Any, M]]:
-        """Yield measures by client, and what is behind it in their keys: a topic, by its name."""
-        for key, each in edges.items():
+    def _of_whole(self, table: Keyed[M], way: str = "") -> Iterator[tuple[Any, M]]:
+        """Yield measures by client, and what is behind it in their keys; of edges that have a way,
+        by the name of their topic."""
+        for key, each in table.items():
             who = self._whole[Identity(*key[:4])]
-            yield (who, *(map(self._label, key[4:]) if named else key[4:])), each
+            yield (who, *((way, self._label(key[4])) if way else key[4:])), each
 
     def _uses(self) -> Iterator[ClientUse]:
         """Yield the clients that write or read."""
-        writes, reads = by_key(self._writes), by_key(self._reads)
-        for who in {**writes, **reads}:
+        topics = by_key(((who, way), topic) for who, way, topic in self._edges)
+        for who in dict.fromkeys(who for who, _, _ in self._edges):
             groups = {group for group, _ in self._groups.get(who, ())}
             ids = set(self._facts.get((who,), ClientFacts()).transactional_ids)
-            yield ClientUse(who, groups, ids, set(writes.get(who, ())), set(reads.get(who, ())))
+            sides = (set(topics.get((who, way), ())) for way in ("writes", "reads"))
+            yield ClientUse(who, groups, ids, *sides)
 
     def of(self, number: int) -> tuple[Identity | None, str]:
         """Return a client by its number, None for one that was evicted, and its application."""
@@ -103,25 +105,21 @@ class MapClients:
 
     def map(self, *, brokers: bool) -> AppMap:
         """Return the applications, by name; and brokers that replicate, as such that read."""
-        written = (
-            ((self._applications[who], "writes", topic, None, ()), each)
-            for (who, topic), each in self._writes.items()
-        )
-        read = (
-            ((self._applications[who], "reads", topic, *self._groups_of(who, topic)), each)
-            for (who, topic), each in self._reads.items()
+        named = (
+            ((self._applications[who], way, topic, *self._groups_of(who, way, topic)), each)
+            for (who, way, topic), each in self._edges.items()
         )
         edges = by_key(
             (name, MapEdge(way, topic, group, *each.values, tuple(each.schemas), groups))
-            for (name, way, topic, group, groups), each in sums(Edge, chain(written, read)).items()
+            for (name, way, topic, group, groups), each in sums(Edge, named).items()
         )
         found = [self._application(name, named, edges[name]) for name, named in self._named.items()]
         unnamed = sum(each.unnamed for each in self._counted.clients.values())
         return AppMap(found + (self._brokers() if brokers else []), unnamed)
 
-    def _groups_of(self, who: Identity, topic: str) -> tuple[str | None, tuple[str, ...]]:
+    def _groups_of(self, who: Identity, way: str, topic: str) -> tuple[str | None, tuple[str, ...]]:
         """Return the group for which a client reads a topic, or several that it may be."""
-        found = tuple(sorted(self._candidates(who, topic)))
+        found = tuple(sorted(self._candidates(who, topic))) if way == "reads" else ()
         return (found[0], ()) if len(found) == 1 else (None, found)
 
     def _application(self, name: str, named: NamedClients, edges: list[MapEdge]) -> Application:
