@@ -413,11 +413,17 @@ def _first_covering(cuts: Integers, ranges: Any) -> Integers:
     """Return the first range that covers each cell; the number of ranges where none does."""
     import numpy as np
 
-    found = np.full(max(0, len(cuts) - 1), len(ranges.first))
+    cells = max(0, len(cuts) - 1)
+    found, free = [len(ranges.first)] * cells, list(range(cells + 1))
+    # `free` leads from each cell to the next that no range covers yet, in ever longer steps
+    # (union-find): batches may overlap in any way, and each cell is covered once.
     lows, highs = (np.searchsorted(cuts, ends).tolist() for ends in (ranges.first, ranges.end))
-    for row in reversed(range(len(lows))):
-        found[lows[row] : highs[row]] = row
-    return found
+    for row, (at, high) in enumerate(zip(lows, highs, strict=True)):
+        while at < high:
+            if free[at] == at:
+                found[at], free[at] = row, at + 1
+            free[at] = at = free[free[at]]
+    return np.array(found)
 
 
 def _first_commits(offsets: Integers, got_ns: Integers, commits: Any) -> Integers:
