@@ -41,9 +41,9 @@ TABLE: Final = CommandTable(
 def map(options: ReadOptions, by: By, brokers: bool) -> int:
     """Show applications and the topics between them.
 
-    Client ids that differ by a number or a random part are one application; the rule that joined
-    them is shown. Replication between brokers is left out. --format csv, --columns, and --sort give
-    a table of all edges; asyncapi has the schemas that the records name.
+    Client ids that differ by a number, a random part or a role are one application; the rule that
+    joined them is shown. Replication between brokers is left out. --format csv, --columns, and
+    --sort give a table of all edges; asyncapi has the schemas that the records name.
 
     \b
       kafkascope map prod.pcapng

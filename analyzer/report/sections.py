@@ -176,7 +176,7 @@ def _map(facts: ReportFacts, times: Times) -> Section:
     graph = graph_of(shown, LIMITS.mapped_topics)
     title = "Applications and topics"
     joined = (
-        "Client IDs that differ by a number or a random part are one application."
+        "Client IDs that differ by a number, a random part or a role are one application."
         if facts.by == "application"
         else "Client IDs are pseudonyms: each is an application of its own."
     )

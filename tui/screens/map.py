@@ -45,9 +45,9 @@ BOARD: Final = BoardSpec(
     command="kafkascope map {}",
     help=(
         "Applications with the topics that they write and read. Peers are the applications at the "
-        "other side of the topic. Client IDs that differ by a number or a random part are one "
-        "application; B groups by client ID, user, host, or group. Replication between brokers is "
-        "left out."
+        "other side of the topic. Client IDs that differ by a number, a random part or a role are "
+        "one application; B groups by client ID, user, host, or group. Replication between brokers "
+        "is left out."
     ),
     tabs={"Application": Tab(_application), "Over time": OVER_TIME},
     sheet=lambda board: Sheet(
