@@ -30,7 +30,7 @@ FIND_COORDINATOR: Final = 10
 INIT_PRODUCER_ID: Final = 22
 END_TRANSACTION: Final = 26
 OFFSETS_IN_TRANSACTION: Final = 28
-OF_GROUPS: Final = frozenset({8, 9, 10, 11, 12, 13, 14, OFFSETS_IN_TRANSACTION, 68, 76, 79, 88})
+OF_GROUPS: Final = frozenset({8, 9, 10, 11, 12, 13, 14, OFFSETS_IN_TRANSACTION, 68, 76, 78, 79, 88})
 """APIs that name the group of their client."""
 READ_COMMITTED: Final = 1
 # The magic of record batches; message sets have 0 or 1.
@@ -166,6 +166,8 @@ def edge_lines(shown: AppMap) -> list[Line]:
 
 def _groups(key: int | None, request: Mapping[str, Any]) -> Iterator[tuple[str, int, list[str]]]:
     """Yield (group, what the client has to do with it, topics) of a request."""
+    if key not in OF_GROUPS:
+        return
     if key == FIND_COORDINATOR:
         # Of a share group, KIP-932 has the partition behind the name.
         names = (request.get("key"), *(request.get("coordinator_keys") or ()))
