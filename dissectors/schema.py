@@ -114,16 +114,26 @@ class Field:
         plain: bool = False,
         only: Iterable[int] = (),
     ) -> None:
-        given = {**locals()}
-        del given["self"]
-        # A tag without a range of its own is a tag in every version that has the field.
-        tagged = tagged or ("none" if tag is None else versions)
         # Frozen: the only way in is past __setattr__.
         self.__dict__.update(
-            given,
+            name=name,
             versions=Versions.parse(versions),
             nullable=Versions.parse(nullable),
-            tagged=Versions.parse(tagged),
+            tag=tag,
+            # A tag without a range of its own is a tag in every version that has the field.
+            tagged=Versions.parse(tagged or ("none" if tag is None else versions)),
+            default=default,
+            doc=doc,
+            entity=entity,
+            subject=subject,
+            enum=enum,
+            word=word,
+            unit=unit,
+            map_key=map_key,
+            secret=secret,
+            volatile=volatile,
+            endpoint=endpoint,
+            plain=plain,
             only=frozenset(only),
             children=(),
             element=None,

@@ -190,10 +190,9 @@ class Path:
             self.established(time_ns)
             if window == 0 or self.closed0 != 0:
                 self.closed0 = self.windowed(0, self.closed0, time_ns, window)
-            if ack != self.ack0:
-                if self.burst == 1:
-                    self.acknowledged(time_ns, ack, length)
-                self.ack0 = ack
+            if ack != self.ack0 and self.burst == 1:
+                self.acknowledged(time_ns, ack, length)
+            self.ack0 = ack
             if ack == self.end1:
                 self.settled1 = time_ns
             if window > 0 and self.scale0 > 0:
@@ -203,10 +202,9 @@ class Path:
         else:
             if window == 0 or self.closed1 != 0:
                 self.closed1 = self.windowed(1, self.closed1, time_ns, window)
-            if ack != self.ack1:
-                if self.burst == 0:
-                    self.acknowledged(time_ns, ack, length)
-                self.ack1 = ack
+            if ack != self.ack1 and self.burst == 0:
+                self.acknowledged(time_ns, ack, length)
+            self.ack1 = ack
             if ack == self.end0:
                 self.settled0 = time_ns
             if window > 0 and self.scale1 > 0:

@@ -10,6 +10,7 @@ from itertools import count
 from typing import TYPE_CHECKING, Any, Literal
 
 from kafkascope.library.values import moment
+from kafkascope.times import MS
 
 if TYPE_CHECKING:
     from kafkascope.analyzer.exchanges.records import RecordField
@@ -19,7 +20,6 @@ if TYPE_CHECKING:
     from kafkascope.library.passes import ReadingPass
 
 Side = Literal["key", "value"]
-MS = 1_000_000
 
 
 @dataclass(slots=True)

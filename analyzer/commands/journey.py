@@ -96,7 +96,9 @@ def journey(options: ReadOptions, key: str | None, otlp: str | None) -> int:
                 if options.form in ("json", "jsonl"):
                     output.element({"schema": "journey/1", **as_json(each)})
                     continue
-                for line in ([""] if index else []) + list(journey_lines(each, times)):
+                if index:
+                    output.line("")
+                for line in journey_lines(each, times):
                     output.line(line)
             output.end()
         if not named:

@@ -32,7 +32,7 @@ from kafkascope.analyzer.statistics.connections import Connections, connection_c
 from kafkascope.analyzer.statistics.errors import Errors
 from kafkascope.analyzer.statistics.model import Column, Line
 from kafkascope.analyzer.statistics.producers.producers import Producers
-from kafkascope.analyzer.statistics.rates import SECOND, Rates
+from kafkascope.analyzer.statistics.rates import Rates
 from kafkascope.analyzer.statistics.simple import Breakdown, part_named
 from kafkascope.analyzer.statistics.topics import StoredTopics, Topics
 from kafkascope.analyzer.statistics.traffic import Latency, SizesOf, Throughput, latency_columns
@@ -40,6 +40,7 @@ from kafkascope.analyzer.terminal import say
 from kafkascope.analyzer.text import plural
 from kafkascope.analyzer.topics import TopicNames
 from kafkascope.captures.model import Closed, Opened
+from kafkascope.times import SECOND
 
 if TYPE_CHECKING:
     from kafkascope.analyzer.logdir.opening import AtRest

@@ -41,7 +41,7 @@ from kafkascope.dissectors.reference.codes import error_name
 from kafkascope.dissectors.registry import APIS
 from kafkascope.dissectors.zookeeper.types import error_name as zookeeper_error_name
 from kafkascope.source import compile_function
-from kafkascope.times import iso_ns
+from kafkascope.times import MS, iso_ns
 
 if TYPE_CHECKING:
     from kafkascope.analyzer.bodies.fetch_sessions import FetchSession
@@ -69,7 +69,6 @@ class RowError(NamedTuple):
     """The broker's error message, where the response has one."""
 
 
-MS: Final = 1_000_000
 _WORD: Final = TEXT._replace(empty=None)
 _WAIT: Final = DURATION._replace(empty=0)
 _THROTTLE: Final = Kind("int64", "duration", empty=0)

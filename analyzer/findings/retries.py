@@ -44,8 +44,8 @@ def by_checksum(key: Key) -> int:
     return checksum
 
 
-REFUSED: Final = -2
-"""In the place of an offset: the batch was not appended by this try, or nobody knows."""
+NOT_APPENDED: Final = -2
+"""In the place of an offset, also where nobody knows."""
 
 
 class Try(NamedTuple):
@@ -56,7 +56,7 @@ class Try(NamedTuple):
     """Of the exchange."""
     records: int
     offset: int
-    """At which the batch was appended, -1 if that is unknown; or `REFUSED`."""
+    """At which the batch was appended, -1 if that is unknown; or `NOT_APPENDED`."""
     unsure: bool
     """It was not answered, or in doubt."""
     version: int
@@ -119,7 +119,7 @@ class Retries(Counts):
             if worst is not None and batch.crc > worst:
                 continue
             # A retry sends the same bytes.
-            unsure, offset, base = not answered[at] or error in DOUBTFUL, REFUSED, bases[at]
+            unsure, offset, base = not answered[at] or error in DOUBTFUL, NOT_APPENDED, bases[at]
             if not unsure and not error:
                 offset = -1 if base is None else base + before[at]
             records = batch.record_count or 0
@@ -135,7 +135,7 @@ class Retries(Counts):
         for (*who, topic, number, _, _), batch in self.batches.where(_is_repeated):
             tries = sorted(map(Try._make, batch.tries))
             log, client = self.logs.get((topic, number)), view.client(*who)
-            appended = [each for each in tries if each.offset != REFUSED]
+            appended = [each for each in tries if each.offset != NOT_APPENDED]
             unsure = [
                 each
                 for each in tries
@@ -201,7 +201,7 @@ def _early_places(view: DetectorInput) -> set[str]:
 def _no_room(each: Try, appended: list[Try], log: ShortEventLog | None) -> bool:
     """Return whether known batches fill the log between one that was there before a try and the
     batch that was appended after it."""
-    time_ns, offset = each.time_ns, appended[-1].offset if appended else REFUSED
+    time_ns, offset = each.time_ns, appended[-1].offset if appended else NOT_APPENDED
     if log is None or offset < 0 or appended[-1].time_ns <= time_ns:
         return False
     known = sorted(

@@ -108,6 +108,7 @@ class IntegerRows(Generic[R]):
     def load(self, state: list[Any]) -> Self:
         self._dropped, count, text = state
         data = zlib.decompress(b64decode(text))
+        size = count * 8
         for number, column in enumerate(self._columns):
-            column.frombytes(data[number * count * 8 :][: count * 8])
+            column.frombytes(data[number * size : (number + 1) * size])
         return self

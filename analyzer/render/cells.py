@@ -9,13 +9,10 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, Final
 
 from kafkascope.analyzer.text import escaped
-from kafkascope.times import iso_ns
+from kafkascope.times import MS, iso_ns
 
 if TYPE_CHECKING:
     from kafkascope.analyzer.filter.fields import Type
-
-
-MS: Final = 1_000_000
 
 
 def duration(ns: int | None) -> str:

@@ -18,6 +18,7 @@ from kafkascope.analyzer.render import cells as render_cells
 from kafkascope.analyzer.render.layout import fitting, laid_out, ranked, taken
 from kafkascope.analyzer.render.times import Times
 from kafkascope.analyzer.text import safe
+from kafkascope.times import MS
 
 Cell: TypeAlias = "Callable[[Row, Exchange | None], str]"
 CellValues: TypeAlias = "Callable[[Row, Exchange | None], tuple[Any, ...]]"
@@ -245,7 +246,7 @@ def json_value(column: ListColumn, row: Row, exchange: Exchange | None) -> Any:
         return column.cell(row, exchange)
     kind, values = _typed(column, row, exchange)
     if kind == "duration":
-        out: list[Any] = [value / render_cells.MS for value in values]
+        out: list[Any] = [value / MS for value in values]
     elif kind in ("time", "api", "error"):
         out = [render_cells.plain(kind, value) for value in values]
     else:

@@ -19,8 +19,9 @@ from kafkascope.analyzer.render.cells import duration
 from kafkascope.analyzer.report.limits import LIMITS
 from kafkascope.analyzer.statistics.errors import Errors
 from kafkascope.analyzer.statistics.journeys.model import By
-from kafkascope.analyzer.statistics.rates import SECOND, Rates
+from kafkascope.analyzer.statistics.rates import Rates
 from kafkascope.analyzer.text import plural
+from kafkascope.times import SECOND
 
 if TYPE_CHECKING:
     from kafkascope.analyzer.reading.reading import Reading

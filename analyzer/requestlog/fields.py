@@ -17,12 +17,10 @@ from kafkascope.analyzer.requestlog.model import (
 from kafkascope.dissectors.errors import SchemaError, UnknownApi, UnknownVersion
 from kafkascope.dissectors.layout import Layout
 from kafkascope.dissectors.registry import API_VERSIONS, APIS, layout_of
+from kafkascope.times import MS
 
 KEYS: Final = {api.name.lower(): key for key, api in APIS.items()}
 """Keys of APIs by name, in small letters."""
-
-# A millisecond in nanoseconds.
-MS: Final = 1_000_000
 
 
 _CONNECTION: Final = re.compile(r"/?(\S+?):(\d{1,5})-/?(\S+?):(\d{1,5})(?:-(\d+(?:-\d+)*))?")

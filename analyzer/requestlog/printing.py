@@ -10,20 +10,20 @@ from collections.abc import Collection, Mapping
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Final
 
-from kafkascope.analyzer.requestlog.fields import MS, unsupported
+from kafkascope.analyzer.requestlog.fields import unsupported
 from kafkascope.analyzer.requestlog.jsonbody import json_names
 from kafkascope.analyzer.requestlog.jsonline import TIMES
 from kafkascope.captures.formats.text import MARKER
 from kafkascope.dissectors.layout import ArrayWire, BytesWire, Layout, StructWire, Wire, default_of
 from kafkascope.dissectors.registry import API_VERSIONS, APIS
 from kafkascope.dissectors.values import NonFinite, Uuid
+from kafkascope.times import MS, SECOND
 
 if TYPE_CHECKING:
     from kafkascope.analyzer.requestlog.model import Completed, LoggedBody
     from kafkascope.dissectors.codec.reader import Body
 
 _WORD: Final = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
-_SECOND: Final = 1_000_000_000
 
 _THROTTLE: Final = "throttleTimeMs"
 PRINTED: Final = (*TIMES[:4], _THROTTLE, *(name for name in TIMES[4:] if name != _THROTTLE))
@@ -81,7 +81,7 @@ def _milliseconds(name: str, time_ns: int) -> float:
 
 def prefix_of(written_ns: int, level: str) -> bytes:
     """Return what Kafka's pattern writes before a message, with a zone behind the time."""
-    seconds, rest = divmod(written_ns, _SECOND)
+    seconds, rest = divmod(written_ns, SECOND)
     stamp = datetime.fromtimestamp(seconds, UTC).isoformat(" ")[:19]
     fraction = f"{rest:09d}" if rest % MS else f"{rest // MS:03d}"
     return f"[{stamp},{fraction}Z] {level or 'DEBUG'} ".encode()

@@ -27,13 +27,13 @@ from kafkascope.analyzer.statistics.model import (
 from kafkascope.analyzer.statistics.simple import ByKey
 from kafkascope.analyzer.statistics.thresholds import limit
 from kafkascope.captures.model import Certificate, Closed, Connection, Opened, Tls
+from kafkascope.times import MS
 
 SASL: Final = frozenset({17, 36})
 AUTHENTICATE: Final = 36
 API_VERSIONS: Final = 18
 IDLE: Final = SASL | {API_VERSIONS}
 """What is no work yet."""
-MS: Final = 1_000_000
 WAITING: Final = frozenset({1, 78, 11, 14})
 """A connection may end while such a request waits, and nothing is lost: Fetch, ShareFetch,
 JoinGroup, SyncGroup."""

@@ -9,8 +9,8 @@ from kafkascope.analyzer.merging.tables import Keyed, table
 from kafkascope.analyzer.statistics.exchange_batch import ExchangeBatch
 from kafkascope.analyzer.statistics.limits import LIMITS
 from kafkascope.analyzer.statistics.model import Accumulator, Line, TopicNames, columns, filled
+from kafkascope.times import SECOND
 
-SECOND: Final = 1_000_000_000
 STAGES: Final = ("request_transfer", "server", "response_transfer", "rtt")
 """Of an exchange, by the names of their columns (docs/latency.md)."""
 

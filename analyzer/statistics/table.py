@@ -12,11 +12,10 @@ from kafkascope.analyzer.render.times import Times
 from kafkascope.analyzer.statistics.limits import LIMITS
 from kafkascope.analyzer.statistics.model import Column, Kind, Line
 from kafkascope.analyzer.text import columns_taken, cut, safe, wrapped
-from kafkascope.times import iso_ns
+from kafkascope.times import MS, iso_ns
 
 RIGHT: Final = frozenset({"count", "size", "duration", "share", "rate"})
 DOWNWARDS: Final = frozenset({"count", "size", "duration", "share", "rate"})
-MS: Final = 1_000_000
 INDENT: Final = "    "
 # Width below which no text is cut.
 MIN_TEXT: Final = 12

@@ -25,6 +25,7 @@ from kafkascope.analyzer.statistics.simple import ByKey
 from kafkascope.dissectors.records.batches import CODEC_MASK
 from kafkascope.dissectors.records.compression import name_of
 from kafkascope.schemas.model import Namespace, SchemaKey
+from kafkascope.times import MS
 
 if TYPE_CHECKING:
     from kafkascope.analyzer.logdir.model import LogBatch
@@ -255,9 +256,6 @@ def _bytes(flow: Flow) -> int:
 def _by_bytes(item: tuple[Line, Flow]) -> tuple[int, str]:
     key, flow = item
     return -_bytes(flow), repr(tuple(key.values()))
-
-
-MS: Final = 1_000_000
 
 
 class StoredPartition(Measures):

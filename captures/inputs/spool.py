@@ -130,11 +130,20 @@ class PacketPlaces:
     def add(self, block: Block) -> None:
         if self._first is None:
             self._first = block.number
-        places = (
-            _PLACE.pack(p.time_ns, p.link_type, len(p.data), p.interface, p.file, p.at, p.length)
-            for p in block.packets()
+        self._spool.write(
+            b"".join(
+                _PLACE.pack(
+                    each.time_ns,
+                    each.link_type,
+                    len(each.data),
+                    each.interface,
+                    each.file,
+                    each.at,
+                    each.length,
+                )
+                for each in block.packets()
+            )
         )
-        self._spool.write(b"".join(places))
 
     def get(self, number: int) -> tuple[Packet, int] | None:
         """Return a packet without its data, and the bytes of it that were captured; None for one

@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING, Final
 from kafkascope.captures.limits import LIMITS
 from kafkascope.captures.model import Certificate
 from kafkascope.extras import installed
+from kafkascope.times import SECOND
 
 if TYPE_CHECKING:
     from cryptography.x509 import Certificate as X509
 
-SECOND: Final = 1_000_000_000
 COMMON_NAME: Final = re.compile(r"(?:^|[,+])CN=((?:[^,+\\]|\\.)+)")
 """In an owner as `certificate_of` writes it."""
 HOST: Final = re.compile(r"[A-Za-z0-9*_-]+(\.[A-Za-z0-9_-]+)*\.?")

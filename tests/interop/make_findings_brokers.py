@@ -244,10 +244,14 @@ def denied(cluster: KRaftCluster) -> None:
     """A user without rights."""
     topics("secret")
     out = producer(
-        "stranger", f"127.0.0.1:{SASL}", security_protocol="SASL_PLAINTEXT",
-        sasl_mechanism="PLAIN", sasl_username="bob", sasl_password=USERS["bob"],
+        "stranger",
+        f"127.0.0.1:{SASL}",
+        security_protocol="SASL_PLAINTEXT",
+        sasl_mechanism="PLAIN",
+        sasl_username="bob",
+        sasl_password=USERS["bob"],
         message_timeout_ms=3000,
-    )  # fmt: skip
+    )
     write(out, "secret", b"x", seconds=5)
 
 

@@ -346,9 +346,12 @@ def silent_consumer(cluster: KRaftCluster) -> None:
     with Raw(PORT, "busy") as raw:
         raw.ask("OffsetCommit", 2, group_id="busy-group", topics=[])
     client = consumer(
-        "busy", "busy-group", session_timeout_ms=6000, max_poll_interval_ms=6000,
+        "busy",
+        "busy-group",
+        session_timeout_ms=6000,
+        max_poll_interval_ms=6000,
         heartbeat_interval_ms=1000,
-    )  # fmt: skip
+    )
     client.subscribe(["busy"])
     read(client, 10)
     time.sleep(9)
@@ -363,9 +366,13 @@ def reopened_consumer(cluster: KRaftCluster) -> None:
     fill("batches", 50)
     for _ in range(2):
         client = consumer(
-            "batches", "batches-group", session_timeout_ms=6000, max_poll_interval_ms=6000,
-            heartbeat_interval_ms=1000, enable_auto_commit=True,
-        )  # fmt: skip
+            "batches",
+            "batches-group",
+            session_timeout_ms=6000,
+            max_poll_interval_ms=6000,
+            heartbeat_interval_ms=1000,
+            enable_auto_commit=True,
+        )
         client.subscribe(["batches"])
         until = time.monotonic() + 7
         while time.monotonic() < until:

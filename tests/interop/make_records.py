@@ -8,7 +8,7 @@ import time
 from contextlib import suppress
 from typing import Any
 
-from confluent_kafka import KafkaException
+from confluent_kafka import KafkaException, Producer
 from confluent_kafka.admin import NewPartitions
 
 from tests.interop.brokers import KRaftCluster
@@ -144,8 +144,13 @@ def falling_behind(cluster: KRaftCluster) -> None:
     """A consumer that commits what it reads, while others write far more."""
     topics("flood")
     fill("flood", 20)
-    client = consumer("slow-reader", "flood-group", fetch_message_max_bytes=1000,
-                      queued_min_messages=1, max_poll_interval_ms=60000)  # fmt: skip
+    client = consumer(
+        "slow-reader",
+        "flood-group",
+        fetch_message_max_bytes=1000,
+        queued_min_messages=1,
+        max_poll_interval_ms=60000,
+    )
     client.subscribe(["flood"])
     read(client, 10)
     client.commit(asynchronous=False)
@@ -197,8 +202,13 @@ def long_minute(cluster: KRaftCluster) -> None:
     out.begin_transaction()
     out.produce("hung", b"waits")
     out.flush(10)
-    client = consumer("never", "never-group", fetch_wait_max_ms=10000,
-                      session_timeout_ms=30000, heartbeat_interval_ms=9000)  # fmt: skip
+    client = consumer(
+        "never",
+        "never-group",
+        fetch_wait_max_ms=10000,
+        session_timeout_ms=30000,
+        heartbeat_interval_ms=9000,
+    )
     client.subscribe(["kept"])
     read(client, 5)
     read(client, 1, LONG)
@@ -320,17 +330,26 @@ def fenced_producer(cluster: KRaftCluster) -> None:
         old.commit_transaction(10)
 
 
+def with_open_transaction(
+    topic: str, name: str, transactional_id: str, timeout_ms: int
+) -> Producer:
+    """Return a producer with a record of a transaction that has not ended."""
+    topics(topic)
+    out = producer(name, transactional_id=transactional_id, transaction_timeout_ms=timeout_ms)
+    out.init_transactions(20)
+    out.begin_transaction()
+    out.produce(topic, b"held back")
+    out.flush(10)
+    return out
+
+
 @scenario()
 def open_transaction(cluster: KRaftCluster) -> None:
     """A transaction that stays open, and a read_committed consumer behind it."""
-    topics("stuck")
-    out = producer("sleeper", transactional_id="sleeper-id", transaction_timeout_ms=60000)
-    out.init_transactions(20)
-    out.begin_transaction()
-    out.produce("stuck", b"held back")
-    out.flush(10)
-    client = consumer("blocked", "stuck-group", isolation_level="read_committed",
-                      fetch_wait_max_ms=2000)  # fmt: skip
+    out = with_open_transaction("stuck", "sleeper", "sleeper-id", 60000)
+    client = consumer(
+        "blocked", "stuck-group", isolation_level="read_committed", fetch_wait_max_ms=2000
+    )
     client.subscribe(["stuck"])
     read(client, 1, 17)
     client.close()
@@ -340,12 +359,7 @@ def open_transaction(cluster: KRaftCluster) -> None:
 @scenario()
 def overdue_transaction(cluster: KRaftCluster) -> None:
     """A transaction that is open for longer than its timeout: its broker seldom looks for those."""
-    topics("overdue")
-    out = producer("slow-pay", transactional_id="slow-pay-1", transaction_timeout_ms=2000)
-    out.init_transactions(20)
-    out.begin_transaction()
-    out.produce("overdue", b"held back")
-    out.flush(10)
+    out = with_open_transaction("overdue", "slow-pay", "slow-pay-1", 2000)
     time.sleep(5)
     out.abort_transaction(10)
 

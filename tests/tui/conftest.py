@@ -3,7 +3,6 @@ that is to be done."""
 
 from __future__ import annotations
 
-import asyncio
 import inspect
 from pathlib import Path
 from typing import Any
@@ -78,15 +77,12 @@ def pilot() -> None:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
-    """Run an `async def` test, in its `app` where it has one."""
-    if not inspect.iscoroutinefunction(pyfuncitem.obj):
+    """Run an `async def` test that has an `app` in it; others are run as everywhere."""
+    if not inspect.iscoroutinefunction(pyfuncitem.obj) or "app" not in pyfuncitem.funcargs:
         return None
     given = {
         name: pyfuncitem.funcargs[name] for name in inspect.signature(pyfuncitem.obj).parameters
     }
-    if "app" not in given:
-        asyncio.run(pyfuncitem.obj(**given))
-        return True
     size = pyfuncitem.funcargs.get("size") or _shown(pyfuncitem)[1].get("size", (160, 50))
 
     async def steps(app: App[Any], pilot: pilots.Hands) -> None:

@@ -15,6 +15,7 @@ from kafkascope.analyzer.statistics.model import topic_key
 from kafkascope.dissectors.records.batches import CODEC_MASK, HEADER_SIZE, Batch
 from kafkascope.dissectors.records.compression import name_of
 from kafkascope.kernel.groups import schema_at
+from kafkascope.times import MS, SECOND
 
 
 def commits_of(
@@ -149,8 +150,6 @@ def schema_id(blob: bytes, batch: Batch) -> int | None:
 
 # --- pauses of members: times without a fetch that exceed a limit, or come near it
 
-SECOND: Final = 1_000_000_000
-MS: Final = 1_000_000
 LEAST_PAUSE: Final = 5 * SECOND
 """Of those that are listed when no limit is known."""
 

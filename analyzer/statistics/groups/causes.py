@@ -11,8 +11,8 @@ from kafkascope.analyzer.merging.bounded import Event
 from kafkascope.analyzer.statistics.groups.members import GroupIndex, fenced_text, left_text
 from kafkascope.analyzer.statistics.groups.model import LaneMark, Member, Reason, RebalanceCause
 from kafkascope.analyzer.statistics.limits import LIMITS
+from kafkascope.times import SECOND
 
-SECOND: Final = 1_000_000_000
 # Nanoseconds for each millisecond of a timeout: a shorter silence is no timeout.
 NEARLY: Final = 950_000
 # Brokers take no shorter one by default (group.min.session.timeout.ms).

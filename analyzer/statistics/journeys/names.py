@@ -180,7 +180,7 @@ def _applications(uses: Iterable[ClientUse]) -> dict[str, NamedClients]:
     _join_streams(joined)
     joined = _adopted(joined)
     for rule, shorter, agree in (
-        (WORKER, lambda stem: stem[: -1 if stem[-1] in STORES else None], _is_one_worker),
+        (WORKER, _without_store, _is_one_worker),
         (ROLE, _without_role, _is_one_program),
         (LETTER, _without_letter, _same_use),
     ):
@@ -348,6 +348,10 @@ def _joined(
         uses = [use for named in those for use in named.uses]
         out.append(NamedClients(stem[:-1] if stem[-1] == VARIABLE else stem, rule, uses))
     return out
+
+
+def _without_store(stem: Stem) -> Stem:
+    return stem[:-1] if stem[-1] in STORES else stem
 
 
 def _without_role(stem: Stem) -> Stem:

@@ -11,9 +11,8 @@ from kafkascope.analyzer.statistics.journeys.joins import LEGS
 from kafkascope.analyzer.statistics.journeys.model import Application, Fetched, Journey, Produced
 from kafkascope.analyzer.statistics.model import Line
 from kafkascope.analyzer.text import safe
-from kafkascope.times import iso_ms, iso_ns
+from kafkascope.times import MS, iso_ms, iso_ns
 
-MS: Final = 1_000_000
 ABSENT: Final = "  Not in this capture: "
 
 

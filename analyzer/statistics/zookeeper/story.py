@@ -21,8 +21,8 @@ from kafkascope.analyzer.statistics.zookeeper.model import Znode, ZnodeChange, l
 from kafkascope.dissectors.reference.zookeeper import ZOOKEEPER
 from kafkascope.dissectors.zookeeper.nodes import json_of
 from kafkascope.dissectors.zookeeper.paths import place_of
+from kafkascope.times import MS
 
-MS: Final = 1_000_000
 # In place of a container's owner.
 CONTAINER: Final = -(1 << 63)
 EPHEMERAL: Final = frozenset({1, 3})

@@ -22,6 +22,7 @@ from kafkascope.proxy.rules.faults.fault import Action, FaultError, reason_of
 from kafkascope.proxy.rules.faults.plain import CorruptAction
 from kafkascope.proxy.rules.verdicts import BROKER, CLIENT
 from kafkascope.schemas.model import PayloadError, Schema, Selector
+from kafkascope.times import MS
 
 if TYPE_CHECKING:
     from kafkascope.proxy.rules.intercepted import InterceptedFrame
@@ -115,7 +116,6 @@ def _of_topic(topic: str, side: Side, payloads: Payloads) -> Iterator[tuple[Sche
             yield schema, None
 
 
-MS: Final = 1_000_000
 # A bit of each byte: text stays text, and is another one.
 FLIPPED: Final = 0x20
 Records = list[Record]
