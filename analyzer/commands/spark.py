@@ -124,9 +124,10 @@ def spark(
 ) -> int:
     """Convert captures to Parquet tables.
 
-    INPUT is a file, a folder, a glob, or a URI (s3://, gs://, hdfs://). Log segments, partition
-    folders, and log directories of a broker give tables of records and batches. Spark, DuckDB, and
-    pandas read the tables; `kafkascope stats`, `clients`, and `groups` take DIR as INPUT.
+    INPUT is a file, a folder, a glob, or a URI (s3://, gs://, hdfs://) of captures or of request
+    logs. Log segments, partition folders, and log directories of a broker give tables of records
+    and batches. Spark, DuckDB, and pandas read the tables; `kafkascope stats`, `clients`, and
+    `groups` take DIR as INPUT.
 
     \b
       kafkascope spark /captures/*.pcap.gz -o tables

@@ -48,6 +48,8 @@ class Result:
     damage: list[str]
     order: Order | None = None
     """The order of the packets where files hold the same ones."""
+    of_logs: bool = False
+    """Whether lines of request logs were read in place of packets."""
 
 
 def run(
@@ -189,9 +191,8 @@ def make(store: Store, job: Job, engine: Engine, replaces: Sequence[str] = ()) -
     except Exception:
         store.discard()
         raise
-    return Result(
-        manifest, [file.index.damage for file in job.files if file.index.damage], job.order
-    )
+    damage = [file.index.damage for file in job.files if file.index.damage]
+    return Result(manifest, damage, job.order, job.of_logs)
 
 
 def manifest_of(job: Job, facts: TableFacts, batch: str, made: Path, engine: str) -> dict[str, Any]:

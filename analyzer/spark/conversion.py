@@ -141,7 +141,8 @@ class Conversion:
         remarks += manifest.get("left_out", ())  # older batches have none
         files, chosen = len(manifest["files"]), manifest["rows"]["exchanges"]
         exchanges = f"{chosen:,} of " if manifest["options"].get("filter") else ""
-        exchanges += f"{manifest['exchanges']:,} exchanges from {manifest['packets']:,} packets"
+        read = "lines" if result.of_logs else "packets"
+        exchanges += f"{manifest['exchanges']:,} exchanges from {manifest['packets']:,} {read}"
         return self._report(result, remarks, f"{exchanges} in {files} file{'s' * (files != 1)}")
 
     def _report(self, result: Result, remarks: list[str], written: str) -> int:

@@ -7,6 +7,7 @@ from pathlib import Path
 from kafkascope.captures.inputs.files import Source
 from kafkascope.captures.packets.tcp import Segment, segment_of
 from tests.analyzer.pipeline.kit import Apart, made, rows_of
+from tests.analyzer.requestlog.samples import sample_files
 from tests.kit.run import objects, run
 from tests.kit.samples import SAMPLES
 
@@ -101,6 +102,37 @@ def test_captures_and_request_logs_are_converted_apart(tmp_path: Path) -> None:
     result = run("spark", SAMPLE, log, "-o", tmp_path, codes=[3])
     assert "captures and request logs are converted to tables apart" in result.output
     assert not list(tmp_path.rglob("*.parquet"))
+
+
+def test_request_logs_have_the_tables_of_captures(tmp_path: Path) -> None:
+    """Of brokers in a folder, where another file comes later."""
+    names = ("k440-debug", "k272-text", "k392-cluster")
+    words = ("--time-zone", "UTC", "-o", tmp_path / "tables", "--follow", "--available-now")
+    folder = tmp_path / "logs"
+    folder.mkdir()
+    for name in names:
+        log = folder / f"{name}.log"
+        log.write_bytes(sample_files()[f"{name}-kafka-request.log"])
+        told = run("spark", folder, *words, "--settle", "0s", codes=[0]).stderr
+        lines = len(objects("ls", "--json", "-q", log))
+        assert f"{lines} exchanges from {lines} lines in 1 file written" in told
+    found = {row["exchange_id"]: row for row in rows_of(tmp_path / "tables", "exchanges")}
+    expected = objects("ls", "--json", "-q", "--time-zone", "UTC", folder)
+    assert found.keys() == {row["exchange_id"] for row in expected}
+    for row in expected:
+        mine = found[row["exchange_id"]]
+        same = (
+            "source",
+            "listener",
+            "api",
+            "api_version",
+            "client_id",
+            "user",
+            "latency_ns",
+            "groups",
+        )
+        assert [mine[name] for name in same] == [row[name] for name in same]
+        assert mine["source"] == "request-log"
 
 
 def test_other_tables_are_refused(tmp_path: Path) -> None:
