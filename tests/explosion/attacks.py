@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from tests.explosion import bodies, encrypted, many, packets, records, schemas, zookeeper
+from tests.explosion.declared import long_array
 from tests.explosion.encrypted import write_encrypted
 from tests.explosion.packets import write_blocks, write_slowly
 from tests.explosion.schemas import write_http
@@ -47,23 +48,28 @@ ATTACKS: Final[dict[str, Attack]] = {
     "internal records": Attack(records.internal_records, 20_000),
     "control batches": Attack(records.control_batches, 10_000),
     "aborted transactions": Attack(records.aborted, 10_000),
-    "listed transactions": Attack(records.aborted_at_once, 400_000),
+    "listed transactions": Attack(
+        long_array("Fetch", 11, "Response", "responses", "partitions", "aborted_transactions"),
+        400_000,
+    ),
     "scram records": Attack(records.scram_records, 5_000),
     "empty topics": Attack(bodies.empty_topics, 250_000),
-    "topics": Attack(bodies.metadata_topics, 50_000),
-    "partitions": Attack(bodies.metadata_partitions, 50_000),
-    "replicas": Attack(bodies.replicas, 100_000),
+    "topics": Attack(long_array("Metadata", 12, "Response", "topics"), 50_000),
+    "partitions": Attack(long_array("Metadata", 12, "Response", "topics", "partitions"), 50_000),
+    "replicas": Attack(
+        long_array("Metadata", 12, "Response", "topics", "partitions", "replica_nodes"), 100_000
+    ),
     "produced topics": Attack(bodies.produced_topics, 200_000),
     "named topics": Attack(bodies.named_topics, 10_000),
     "tags": Attack(bodies.tags, 60_000),
     "header tags": Attack(bodies.header_tags, 60_000),
-    "acls": Attack(bodies.acls, 30_000),
-    "configs": Attack(bodies.configs, 20_000),
-    "created topics": Attack(bodies.created_topics, 20_000),
+    "acls": Attack(long_array("DescribeAcls", 2, "Response", "resources", "acls"), 30_000),
+    "configs": Attack(long_array("DescribeConfigs", 4, "Response", "results", "configs"), 20_000),
+    "created topics": Attack(long_array("CreateTopics", 4, "Request", "topics"), 20_000),
     "members": Attack(bodies.members, 10_000),
     "subscription": Attack(bodies.subscription, 50_000),
     "assignments": Attack(bodies.assignments, 5_000),
-    "commits": Attack(bodies.commits, 50_000),
+    "commits": Attack(long_array("OffsetCommit", 6, "Request", "topics", "partitions"), 50_000),
     "envelopes": Attack(bodies.envelopes, 200),
     "long names": Attack(bodies.long_names, 200),
     "tiny frames": Attack(many.tiny_frames, 20_000),
@@ -77,8 +83,8 @@ ATTACKS: Final[dict[str, Attack]] = {
     "producers": Attack(many.producers, 10_000),
     "tokens": Attack(many.tokens, 5_000),
     "connections": Attack(many.connections, 3_000),
-    "api versions": Attack(many.api_versions, 50_000),
-    "nodes": Attack(many.nodes, 20_000),
+    "api versions": Attack(long_array("ApiVersions", 0, "Response", "api_keys"), 50_000),
+    "nodes": Attack(long_array("Metadata", 5, "Response", "brokers"), 20_000),
     "produced": Attack(many.produced, 10_000),
     "transactions": Attack(many.transactions, 10_000),
     "hanging transactions": Attack(many.hanging, 5_000),

@@ -11,29 +11,9 @@ from tests.explosion.turns import Turn, exchange, uvarint
 from tests.kit.wire import framed, request, response
 
 
-def _metadata(topics: list[dict[str, Any]]) -> list[Turn]:
-    brokers = [{"node_id": 1, "host": "h", "port": 9092}]
-    return exchange("Metadata", 12, {"topics": None}, {"brokers": brokers, "topics": topics})
-
-
 def empty_topics(n: int) -> list[Turn]:
     """An OffsetFetch response of topics without name and partitions: six bytes each."""
     return exchange("OffsetFetch", 0, {}, {"topics": [{}] * n})
-
-
-def metadata_topics(n: int) -> list[Turn]:
-    return _metadata([{"name": f"t{index}"} for index in range(n)])
-
-
-def metadata_partitions(n: int) -> list[Turn]:
-    part = {"leader_id": 1, "leader_epoch": 0, "replica_nodes": [1], "isr_nodes": [1]}
-    parts = [part | {"partition_index": index} for index in range(n)]
-    return _metadata([{"name": "t", "partitions": parts}])
-
-
-def replicas(n: int) -> list[Turn]:
-    part = {"leader_id": 1, "leader_epoch": 0, "replica_nodes": [1] * n, "isr_nodes": [1] * n}
-    return _metadata([{"name": "t", "partitions": [part]}])
 
 
 def produced_topics(n: int) -> list[Turn]:
@@ -66,27 +46,6 @@ def header_tags(n: int) -> list[Turn]:
     return [(0, framed(struct.pack(">hhih", 3, 12, 1, 1) + b"a" + _section(n) + b"\0\0\0\0"))]
 
 
-def acls(n: int) -> list[Turn]:
-    rule = {"host": "*", "operation": 2, "permission_type": 3}
-    rules = [rule | {"principal": f"User:{index}"} for index in range(n)]
-    told = {"resource_type": 2, "resource_name": "t", "pattern_type": 3, "acls": rules}
-    return exchange("DescribeAcls", 2, {}, {"resources": [told]})
-
-
-def configs(n: int) -> list[Turn]:
-    each = {"value": "x", "config_source": 1, "config_type": 1, "documentation": None}
-    settings = [each | {"name": f"{index}"} for index in range(n)]
-    told = {"resource_type": 2, "resource_name": "t", "configs": settings}
-    return exchange("DescribeConfigs", 4, {}, {"results": [told]})
-
-
-def created_topics(n: int) -> list[Turn]:
-    each = {"num_partitions": 1, "replication_factor": 1, "assignments": [{"broker_ids": [1]}]}
-    each |= {"configs": [{"name": "a", "value": "b"}]}
-    topics = [each | {"name": f"{index}"} for index in range(n)]
-    return exchange("CreateTopics", 4, {"topics": topics}, {})
-
-
 def _joined(metadata: bytes, count: int) -> list[Turn]:
     """The leader of a group joins it; all members have one subscription."""
     range_ = [{"name": "range", "metadata": metadata}]
@@ -111,12 +70,6 @@ def assignments(n: int) -> list[Turn]:
     given = [{"member_id": f"m{index}", "assignment": data} for index in range(n)]
     asked = {"group_id": "g", "generation_id": 1, "member_id": "m0", "assignments": given}
     return exchange("SyncGroup", 3, asked, {"assignment": data})
-
-
-def commits(n: int) -> list[Turn]:
-    parts = [{"partition_index": index, "committed_offset": index} for index in range(n)]
-    topics = [{"name": "t", "partitions": parts}]
-    return exchange("OffsetCommit", 6, {"group_id": "g", "member_id": "m", "topics": topics}, {})
 
 
 def envelopes(n: int) -> list[Turn]:

@@ -3,19 +3,10 @@ message sent often with all its values changing, and with all of them but one.""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any, Final
 
-from kafkascope.dissectors.layout import (
-    ArrayWire,
-    BoolWire,
-    BytesWire,
-    NumberWire,
-    StringWire,
-    StructWire,
-    UuidWire,
-    Wire,
-)
+from kafkascope.dissectors import layout
 from kafkascope.dissectors.records.records import Record
 from kafkascope.dissectors.records.writer import encode_batch
 from kafkascope.dissectors.registry import APIS, layout_of
@@ -36,31 +27,34 @@ NUMBERS: Final = frozenset(
 RECORDS: Final = encode_batch([Record(0, 1, b"k", b"v", ())])
 
 
-def arrays(wire: Wire, path: Path = ()) -> Iterator[Path]:
+def arrays(wire: layout.Wire, path: Path = ()) -> Iterator[Path]:
     """The paths of all arrays below a wire kind."""
     match wire:
-        case StructWire():
+        case layout.StructWire():
             for slot in (*wire.slots, *wire.tags):
                 yield from arrays(slot.wire, (*path, slot.name))
-        case ArrayWire():
+        case layout.ArrayWire():
             yield path
             yield from arrays(wire.element, path)
 
 
-def names(wire: Wire) -> Iterator[str]:
+def names(wire: layout.Wire) -> Iterator[str]:
     """The fields below a wire kind that name something."""
     match wire:
-        case StructWire():
+        case layout.StructWire():
             for slot in (*wire.slots, *wire.tags):
-                if isinstance(slot.wire, StringWire | UuidWire) or slot.name in NUMBERS:
+                if (
+                    isinstance(slot.wire, layout.StringWire | layout.UuidWire)
+                    or slot.name in NUMBERS
+                ):
                     yield slot.name
                 yield from names(slot.wire)
-        case ArrayWire():
+        case layout.ArrayWire():
             yield from names(wire.element)
 
 
 def made(
-    wire: Wire,
+    wire: layout.Wire,
     number: int,
     path: Path = (),
     long: Path = (),
@@ -70,29 +64,29 @@ def made(
     """A value with this number in it; the array `long` has `count` elements, others have one. A
     field with the name `still` has the same value with all numbers."""
     name = path[-1] if path else ""
-    if still and name == still and not isinstance(wire, StructWire):
+    if still and name == still and not isinstance(wire, layout.StructWire):
         number = 1
     match wire:
-        case NumberWire() if name in LEFT:
+        case layout.NumberWire() if name in LEFT:
             return 0
-        case NumberWire() if wire.code == "d":
+        case layout.NumberWire() if wire.code == "d":
             return float(number)
-        case NumberWire():
+        case layout.NumberWire():
             return number & (1 << BITS[wire.code]) - 1
-        case BoolWire():
+        case layout.BoolWire():
             return True
-        case UuidWire():
+        case layout.UuidWire():
             return number.to_bytes(16, "big")
-        case StringWire():
+        case layout.StringWire():
             return f"{name}-{number}"
-        case BytesWire() if wire.records:
+        case layout.BytesWire() if wire.records:
             return RECORDS
-        case BytesWire():
+        case layout.BytesWire():
             return f"{name}-{number}".encode()
-        case ArrayWire():
+        case layout.ArrayWire():
             numbers = range(number, number + (count if path == long else 1))
             return [made(wire.element, each, path, long, count, still) for each in numbers]
-        case StructWire():
+        case layout.StructWire():
             return {
                 slot.name: made(slot.wire, number, (*path, slot.name), long, count, still)
                 for slot in (*wire.slots, *wire.tags)
@@ -125,6 +119,11 @@ def exchanged(
         (0, request(api, version, correlation, **bodies["Request"])),
         (1, response(api, version, correlation, **bodies["Response"])),
     ]
+
+
+def long_array(api: str, version: int, side: str, *path: str) -> Callable[[int], list[Turn]]:
+    """Return what makes an exchange of which one array has n elements, all different."""
+    return lambda n: exchanged(api, version, 1, 1, side, path, n)
 
 
 def long_arrays(key: int, version: int, n: int) -> Iterator[list[Turn]]:

@@ -227,16 +227,6 @@ def errors(n: int) -> list[Turn]:
     return at_once(asked, told)
 
 
-def api_versions(n: int) -> list[Turn]:
-    keys = [{"api_key": index & 0x3FFF, "min_version": 0, "max_version": 3} for index in range(n)]
-    return exchange("ApiVersions", 0, {}, {"api_keys": keys, "error_code": 0})
-
-
-def nodes(n: int) -> list[Turn]:
-    brokers = [{"node_id": index, "host": f"h{index}", "port": 9092} for index in range(n)]
-    return exchange("Metadata", 5, {"topics": None}, {"brokers": brokers})
-
-
 def growing_sessions(n: int) -> list[Turn]:
     """A fetch session to which each request adds a topic."""
     return [

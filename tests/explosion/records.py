@@ -123,13 +123,6 @@ def aborted(n: int) -> list[Turn]:
     return turns
 
 
-def aborted_at_once(n: int) -> list[Turn]:
-    """One Fetch whose response lists many transactions as aborted."""
-    listed = [{"producer_id": n - index, "first_offset": index} for index in range(n)]
-    topics = [{"topic": "t", "partitions": [partition(aborted_transactions=listed)]}]
-    return exchange("Fetch", 11, {}, {"responses": topics})
-
-
 def scram_records(n: int) -> list[Turn]:
     """Credentials in the cluster's own log: a secret in each record."""
     from kafkascope.dissectors.registry import encode_body, example
