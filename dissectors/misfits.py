@@ -39,9 +39,7 @@ class Misfit(NamedTuple):
         layout = f"the layout of {listed}"
         if self.header_tags is None:
             return layout
-        return (
-            f"{layout}, behind a header {'with' if self.header_tags else 'without'} tagged fields"
-        )
+        return f"{layout}, after a header {'with' if self.header_tags else 'without'} tagged fields"
 
 
 def misfit_of(payload: bytes, key: int, version: int, side: Side) -> Misfit | None:
@@ -78,7 +76,7 @@ def misfit_of(payload: bytes, key: int, version: int, side: Side) -> Misfit | No
 
 
 def lacks_client_id(payload: bytes) -> bool:
-    """Return whether a request is whole but for the client id: its body begins right behind the
+    """Return whether a request is whole but for the client id: its body begins right after the
     correlation id."""
     if not _HEAD.size <= len(payload) <= LIMITS.retried_bytes:
         return False
@@ -98,7 +96,7 @@ def _kind(key: int, version: int, side: Side) -> int:
 
 
 def _body_at(payload: bytes, kind: int, side: Side) -> int | None:
-    """Return where the body begins behind a header of a kind; None where the header is not that."""
+    """Return where the body begins after a header of a kind; None where the header is not that."""
     tags = kind == 1 + (side == "request")
     at = 4
     if side == "request":

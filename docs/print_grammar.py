@@ -24,7 +24,7 @@ Printed from the declarations in `dissectors/messages/` by `make docs`; do not e
 one message is printed by `kafkascope grammar NAME VERSION`.
 
 Each message is shown at its newest version, then with what every version changed. A field in
-brackets is an array. What stands behind `<tag: n>` is sent as tagged field `n`, and only when it
+brackets is an array. What follows `<tag: n>` is sent as tagged field `n`, and only when it
 differs from its default.
 
 | word | bytes |

@@ -34,12 +34,12 @@ The bar below the header has a tab for each screen; Live and ZooKeeper appear wh
 something to show. Enter goes in: from a finding to its exchanges, from a client to its connections,
 from a group to its timeline, from an exchange to its details. Esc or `q` goes back and restores
 filter, order, row, pane and scroll position. Every way to another view is on this one stack: Enter,
-tabs, filters, jumps of the palette. A tab that is on the stack with the same filter is gone back
-to. At the root `q` quits and Esc removes the filter; `Q` quits from everywhere. Esc in the filter
-box cancels what was typed.
+tabs, filters, jumps of the palette. Selecting a tab that is on the stack with the same filter goes
+back to it. At the root `q` quits and Esc removes the filter; `Q` quits from everywhere. Esc in the
+filter box cancels what was typed.
 
 The filter always applies to the exchanges. The other screens show everything until `L` applies the
-filter to them; the text beside the filter says which of the two it is.
+filter to them; the text beside the filter says whether it is applied.
 """
 MARKS: Final = """
 `i` removes an exchange from the list, and from screens to which the filter is applied. "Name a

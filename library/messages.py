@@ -14,10 +14,10 @@ Kind = Literal["request", "response"]
 
 
 class SurplusBytes(Error):
-    """Bytes are left behind the end of a message; `body` is what was read, `end` its size."""
+    """Bytes are left after the end of a message; `body` is what was read, `end` its size."""
 
     def __init__(self, name: str, version: int, body: dict[str, Any], end: int, size: int) -> None:
-        super().__init__(f"{name} {version}: {size - end} bytes are left behind its {end}")
+        super().__init__(f"{name} {version}: {size - end} bytes are left after its {end}")
         self.body = body
         self.end = end
 

@@ -40,8 +40,8 @@ class Form(NamedTuple):
     recognizes: re.Pattern[str]
     """Matches at the start of a text in this form."""
     read: Callable[[str, int], bytes | None]
-    """Of the text and the end of the match; None where it is another form after all, `PasteError`
-    where it breaks its own."""
+    """Called with the text and the end of the match; None where it is another form after all,
+    `PasteError` where it breaks its own."""
 
 
 def pasted(data: bytes) -> bytes:
@@ -165,7 +165,7 @@ def _strings(text: str, at: int) -> bytes:
         found += taken
         at = end + 1
     if _STRING_END.match(text, at) is None:
-        raise PasteError("text behind the closing quote; reading stopped", text, at)
+        raise PasteError("text after the closing quote; reading stopped", text, at)
     return bytes(found)
 
 
@@ -181,14 +181,14 @@ _WORD: Final = re.compile(r"\S+")
 _NETTY_ROW: Final = re.compile(r"[ \t]*\|([0-9a-f]{8})\|([^|]*)", re.IGNORECASE)
 _HOST_ORDER: Final = re.compile(r"0{7} [0-9a-f]{4}(\s|\Z)", re.IGNORECASE)
 _BASES: Final = (16, 8, 10)
-"""Of offsets, in the order in which they are tried: `od` prints octal ones by default."""
+"""Bases of offsets, in the order in which they are tried: `od` prints octal ones by default."""
 
 
 class _Row(NamedTuple):
     offset: str
     colon: bool
     text: str
-    """The bytes, and what stands behind them."""
+    """The bytes, and what stands after them."""
     gap: int
     """Spaces before the bytes."""
     at: int
@@ -267,7 +267,7 @@ def _rows(rows: list[_Row | None], base: int) -> bytes:
             except ValueError:
                 raise _Misfit(following.at) from None
         last, end = _row(row, wanted, width)
-        width = width or end  # the text stands behind the bytes of the longest row, the first one
+        width = width or end  # the text stands after the bytes of the longest row, the first one
         if wanted is not None and len(last) != wanted:
             raise _Misfit(row.at)
         out += last
@@ -275,14 +275,14 @@ def _rows(rows: list[_Row | None], base: int) -> bytes:
 
 
 def _row(row: _Row, wanted: int | None, width: int | None) -> tuple[bytes, int]:
-    """Return the bytes of a row, and the column behind them. `width`: that of the first row."""
+    """Return the bytes of a row, and the column after them. `width`: that of the first row."""
     taken, end = bytearray(), 0
     for word in _WORD.finditer(row.text):
         if not _OCTETS.fullmatch(word[0]):
             break
         if wanted is not None and len(taken) >= wanted:
             if word.start() - end == 1:
-                raise _Misfit(row.at)  # more bytes; text stands behind a wider gap
+                raise _Misfit(row.at)  # more bytes; text stands after a wider gap
             break
         if wanted is None:
             if width is not None and word.start() >= width:

@@ -58,7 +58,7 @@ def capture(
 ) -> int:
     """Record packets of an interface to a file.
 
-    Ends with ctrl+c, or after -c or --for. dumpcap or tcpdump capture if they are installed. If you
+    Ends with ctrl+c, or after -c or --for. Uses dumpcap or tcpdump if one is installed. If you
     lack the permission, the error names the command that grants it. `kafkascope -i IFACE` shows
     the traffic while it is captured.
 

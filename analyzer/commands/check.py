@@ -167,9 +167,9 @@ def check(
             if options.form in REPORTS:
                 _report(found, new, rules, options, reading.times(), output, known is not None)
             elif options.form == "table" and not (options.columns or options.sort):
-                told = list(map(Cause, flat(new))) if unfolded else new
+                shown = list(map(Cause, flat(new))) if unfolded else new
                 how = reading.times(), output.width, options.source()
-                for text, style in blocks(told[: options.top], *how, chats_too=unfolded):
+                for text, style in blocks(shown[: options.top], *how, chats_too=unfolded):
                     output.line(text, style)
             else:
                 lines = [each.line() for each in every if each.key not in (known or ())]

@@ -73,8 +73,8 @@ ZOOKEEPER: Final = (
 def cluster(options: ReadOptions, only: str | None, hosts: tuple[Resolved, ...]) -> int:
     """Show brokers, leaders, coordinators as advertised.
 
-    Each broker has its advertised addresses, and whether clients reached them. From ZooKeeper
-    traffic come registrations, controller elections, and created or deleted topics.
+    Lists the advertised addresses of each broker, and whether clients reached them. ZooKeeper
+    traffic adds registrations, controller elections, and created or deleted topics.
 
     \b
       kafkascope cluster prod.pcapng

@@ -77,7 +77,7 @@ def cut(
     Writes the exchanges that -Y, --from, --to and -c select to a valid pcapng file, with TCP
     handshakes and complete streams. Secrets are masked. Marks and comments made in `kafkascope
     open` are fields of -Y; comments are copied. From request logs
-    cut writes the selected lines, with --anonymize in the JSON form of 2.8 and later.
+    cut writes the selected lines; with --anonymize, as JSON (the format of Kafka 2.8 and later).
 
     \b
       kafkascope cut prod.pcapng -Y 'group == billing' -o billing.pcapng

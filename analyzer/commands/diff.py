@@ -37,7 +37,7 @@ class DiffArgument(NamedTuple):
 
     path: str
     number: int | None
-    """Of the exchange; None for the whole capture."""
+    """Number of the exchange; None for the whole capture."""
 
     @property
     def title(self) -> str:
@@ -50,15 +50,15 @@ class DiffArgument(NamedTuple):
 @reading_options(
     "output", "form", "as_json", helps={"form": "Output format: json, jsonl (default: text)"}
 )
-@setting("--api", "NAME", "Compare only this API (of captures)")
+@setting("--api", "NAME", "Compare only this API (captures only)")
 @setting(
     "--side",
     "SIDE",
-    "Compare request, response, or both (default: request of captures, both of exchanges)",
+    "Compare request, response, or both (default: request for captures, both for exchanges)",
     type=click.Choice(["request", "response", "both"]),
 )
 @setting("--strict", "", "Also compare times, IDs, and other volatile values")
-@setting("--hex show_hex", "", "Show the bytes of each field (of exchanges)")
+@setting("--hex show_hex", "", "Show the bytes of each field (exchanges only)")
 def diff(
     options: ReadOptions, api: str | None, side: str | None, strict: bool, show_hex: bool
 ) -> int:

@@ -182,7 +182,7 @@ def _refuse_unknown(wanted: Iterable[str], known: Sequence[str], reading: Readin
 
 
 def split_names(inputs: tuple[str, ...]) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Inputs, and the words behind the first one that name no file."""
+    """Inputs, and the words after the first one that name no file."""
     files = [inputs[0]]
     names: list[str] = []
     for word in inputs[1:]:

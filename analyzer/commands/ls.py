@@ -38,7 +38,7 @@ def ls(options: ReadOptions, connects: bool) -> int:
     INPUT is a pcap or pcapng file (also .gz, .zst, .xz, .bz2), several, a folder, or - for stdin.
     Lines are ordered by number, as the requests were sent; live input by completion. Kafka's own
     files (log segments, indexes, checkpoints, partition folders) are listed by batch or entry, with
-    what a recovering broker would truncate.
+    the part that a recovering broker would truncate.
 
     \b
       kafkascope ls prod.pcapng -Y 'latency > 500ms and not wait' --sort latency

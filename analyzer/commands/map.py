@@ -43,7 +43,7 @@ def map(options: ReadOptions, by: By, brokers: bool) -> int:
 
     Client ids that differ by a number, a random part or a role are one application; the rule that
     joined them is shown. Replication between brokers is left out. --format csv, --columns, and
-    --sort give a table of all edges; asyncapi has the schemas that the records name.
+    --sort print a table of all edges; asyncapi includes the schemas of the records.
 
     \b
       kafkascope map prod.pcapng

@@ -51,8 +51,8 @@ SIDES: Final = ("key", "value")
 def records(options: ReadOptions, parts: tuple[str, ...]) -> int:
     """List records with their keys and values.
 
-    Reads Produce requests, Fetch responses, and log segments. Without --key, --value and --headers
-    keys and values are shown; --json has everything. -Y selects records by their own fields
+    Reads Produce requests, Fetch responses, and log segments. Shows keys and values unless --key,
+    --value or --headers select; --json has everything. -Y selects records by their own fields
     (record.*, schema.*, topic, partition, offset) and by those of their exchange.
 
     \b

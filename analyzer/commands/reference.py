@@ -28,8 +28,8 @@ if TYPE_CHECKING:
 def error(wanted: str | None, how: TableFormat) -> int:
     """Explain an error code and its usual causes.
 
-    CODE is a number; NAME is all or part of a name. ZooKeeper's names (NONODE) work, too. Without
-    one, or with a NAME of several, all matching codes are listed.
+    CODE is a number; NAME is all or part of a name. ZooKeeper's names (NONODE) work, too. A
+    part of several names lists them; without an argument all codes are listed.
 
     \b
       kafkascope error 25

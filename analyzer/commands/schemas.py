@@ -30,7 +30,7 @@ TABLE: Final = CommandTable(
 @setting(
     "--redact",
     "all",
-    "Remove docs, comments, defaults, examples, and origins from schemas; names stay",
+    "Remove docs, comments, defaults, examples, and origins from schemas, keep names",
     type=click.Choice(["all"]),
 )
 @reading_options(

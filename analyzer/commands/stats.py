@@ -191,8 +191,8 @@ def latency(options: ReadOptions, by: tuple[str, ...]) -> int:
     """Measure latency by API, long-poll waits excluded.
 
     Excess is latency minus the wait that the client requested (long polls, groups that form).
-    Request and Response are the times of their bytes, Server is the broker's time without that
-    wait, RTT the round trip to it (docs/latency.md).
+    Request and Response are transfer times, Server is the broker's time without that wait, RTT is
+    the round trip to the broker (docs/latency.md).
 
     \b
       kafkascope latency prod.pcapng
@@ -212,8 +212,8 @@ def latency(options: ReadOptions, by: tuple[str, ...]) -> int:
 def errors(options: ReadOptions, by: tuple[str, ...]) -> int:
     """Count unexpected errors by API, client, and topic.
 
-    Errors that every healthy cluster has by protocol are left out, unless a finding is about
-    them. `--by expected,code` lists both (docs/filter.md).
+    Errors that the protocol produces in every healthy cluster are left out, unless a finding is
+    about them. `--by expected,code` lists both (docs/filter.md).
 
     \b
       kafkascope errors prod.pcapng
@@ -395,7 +395,7 @@ def _every(ctx: click.Context, parameter: click.Parameter, value: str) -> int:
 
 
 @stats.command()
-@setting("--every", "TIME", "Time span of a line", default="1s", callback=_every)
+@setting("--every", "TIME", "Interval of each line", default="1s", callback=_every)
 @input_options
 def rates(options: ReadOptions, every: int = SECOND) -> int:
     """Show throughput over time."""

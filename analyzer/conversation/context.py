@@ -21,7 +21,7 @@ from kafkascope.captures.tls.sources import KeySources
 from kafkascope.dissectors.registry import RequestHeader
 from kafkascope.kernel.pairs import PairSink
 
-# Ports on which ZooKeeper is expected where the begin of a connection is not in the capture.
+# Ports on which ZooKeeper is expected where the start of a connection is not in the capture.
 ZOOKEEPER_PORTS: Final = frozenset({2181})
 
 _FILE_OFFSET: Final = struct.Struct(">Q")
@@ -72,7 +72,7 @@ class Context:
         self.cross_checks: set[CrossCheck] | None = None
         """Facts that were looked up without success; None where they are not collected."""
         self.fingerprints: list[bytes] = []
-        """Of the input files, by their index: what makes exchange ids stable."""
+        """Fingerprints of the input files, by their index: what makes exchange ids stable."""
         self.remarks: Remarks | None = None
         """Comments on packets of an input that our own proxy recorded."""
         self._hashes: dict[bytes, blake2b] = {}
@@ -112,9 +112,7 @@ class Context:
         """Return a sentence for each limit that was reached, and what is therefore missing."""
         sentences = set(self.truncations)
         if self.names.full:
-            sentences.add(
-                "too many topics have an id: ids stand in place of the names that came last"
-            )
+            sentences.add("too many topics have an id: the latest are shown by id, not by name")
         if self.nodes.full:
             most = self.limits.bodies.nodes
             sentences.add(f"more than {most:,} brokers were advertised: the others are ignored")
@@ -125,13 +123,13 @@ class Context:
             )
         if self.forgotten:
             sentences.add(
-                "too many partitions are fetched: those of a request, and whether it waits for "
-                "data, are not known behind the place where they were forgotten"
+                "too many partitions are fetched: the oldest state was dropped, so partitions and "
+                "waits of some later Fetch requests are unknown"
             )
         if self.late_responses:
             sentences.add(
-                "too many requests waited for their answers, on one connection or on all: the "
-                "first were given up, and what was answered to them is left out"
+                "too many requests were in flight, on one connection or on all: the oldest were "
+                "evicted, and responses to them are left out"
             )
         if self.unlisted_topics:
             sentences.add(

@@ -246,7 +246,7 @@ def _blocks(
             "transaction-blocks",
             f"Group {spelled(group)} (read_committed) waited {duration(stuck)} at the last "
             f"stable offset {first.stable:,} of {spelled(topic)}-{first.number}{rest}, with "
-            f"{plural(behind, 'record')} behind it{by}",
+            f"{plural(behind, 'record')} after it{by}",
             f"api == Fetch and topic == {quoted(topic)}",
             count=sum(max(each.at_stable, 1) for each, _, _ in here),
             span=(min(begin for _, begin, _ in here), last),

@@ -39,7 +39,7 @@ class StuckPartition(NamedTuple):
     first_ns: int
     last_ns: int
     numbers: tuple[int, ...] = ()
-    """Of the fetches; empty where the same offset was committed."""
+    """Numbers of the fetches; empty where the same offset was committed."""
     over: bool = False
 
 
@@ -52,7 +52,7 @@ class Circle(NamedTuple):
     offsets: int
     """Where it went back to."""
     numbers: list[int]
-    """Of the exchanges that went back."""
+    """Numbers of the exchanges that went back."""
     records: int
     again: int
     """Records that were fetched before."""
@@ -104,7 +104,7 @@ def _finding(group: str, found: list[StuckPartition], view: DetectorInput) -> Fi
     )
     behind = (place.log_end or 0) - worst.offset
     if not worst.over and behind > 0:
-        text += f"; {plural(behind, 'record')} behind it"
+        text += f"; {plural(behind, 'record')} after it"
     if len(found) > 1:
         others = listed(f"{each.place.topic}-{each.place.number}" for each in found[1:])
         text += f" (the same on {others})"
@@ -143,7 +143,7 @@ def _ungrouped(
     seen = Occurrences.of(fetches)
     offset = fetches[0].about["from"]
     behind = (reads.end[1] if reads.end is not None else -1) - offset
-    waits = f"; {plural(behind, 'record')} behind it" if behind > 0 else ""
+    waits = f"; {plural(behind, 'record')} after it" if behind > 0 else ""
     span = seen.span_ns
     return view.finding(
         "reader-stuck",
@@ -228,7 +228,7 @@ def _ended_between(stall: Stall, ends: Sequence[int]) -> Iterator[tuple[int, int
 
 
 def _committed(place: AuditedPartition) -> StuckPartition | None:
-    """Return a partition stuck by commits of one offset at the end, while the log grows behind
+    """Return a partition stuck by commits of one offset at the end, while the log grows after
     it."""
     if not place.placed or not place.ends or place.waits_since_ns is not None:
         return None

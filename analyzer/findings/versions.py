@@ -139,7 +139,7 @@ def _stopped(usage: Usage, view: DetectorInput) -> Iterator[Finding]:
     client = view.client(*usage.identity.key)
     yield view.finding(
         "likely-refused",
-        f"{client} sent {api} on {plural(count, 'connection')} and nothing behind it: the "
+        f"{client} sent {api} on {plural(count, 'connection')} and nothing after it: the "
         f"broker likely refuses its next request ({why}",
         f"api == {api}",
         client=client,
@@ -189,7 +189,7 @@ def _refused(
     with the end of the connection."""
     closed = how == "closed"
     span = offered(view, *client.key, name)
-    asked = span is not None
+    negotiated = span is not None
     if span is None and closed:
         span = _others(view, name)
     inside = span is not None and span.takes(version)
@@ -201,10 +201,10 @@ def _refused(
             return
     if closed:
         # A client that does not ask is told by the end of the connection alone.
-        old = not asked and (*client.key, name, version) not in _served(view)
-        if inside or (not asked and not (old and gone)):
+        old = not negotiated and (*client.key, name, version) not in _served(view)
+        if inside or (not negotiated and not (old and gone)):
             return
-        if not asked and view.is_broker(*client.key):
+        if not negotiated and view.is_broker(*client.key):
             return  # brokers agree on versions by their configuration; one of them stops
     has = f"; it supports v{span.first} to v{span.last}" if span else ""
     if not has and closed:

@@ -111,5 +111,5 @@ def apply(delta: Delta, session: Session) -> None:
                 part.update(new)
             else:
                 part += new
-    session.rows_told += len(session) - begun
+    session.rows_appended += len(session) - begun
     session.index_rows()

@@ -76,7 +76,7 @@ class Session:
         self.stored_frames = Frames(places, plaintext=plaintext)
         self.remarks_by_row: dict[int, tuple[tuple[Undecoded, ...], tuple[Note, ...]]] = {}
         """Undecoded bytes and notes by row, dropped rows counted; most exchanges have none."""
-        self.rows_told = 0
+        self.rows_appended = 0
         """Number of rows added, dropped ones included."""
         self.fetch_sessions: dict[int, FetchSession] = {}
         """By row, dropped rows counted: the bytes of an incremental Fetch alone do not tell what it
@@ -112,7 +112,7 @@ class Session:
         known = [item if type(item) is Pair else exchange_of(item) for item in items]
         ids, texts = self._packer.add(known)
         self.id_bytes += bytes.fromhex("".join(ids))
-        for key, item in enumerate(known, self.rows_told):
+        for key, item in enumerate(known, self.rows_appended):
             if type(item) is Pair:
                 if item.session is not None:
                     self.fetch_sessions[key] = item.session
@@ -123,7 +123,7 @@ class Session:
                 self.fetch_sessions[key] = item.fetch_session
             if item.ended_ns is not None:
                 self.ended_by_row[key] = item.ended_ns
-        self.rows_told += len(items)
+        self.rows_appended += len(items)
         return texts
 
     def index_rows(self) -> None:
@@ -300,10 +300,10 @@ class Session:
         return row_of(self.exchange(index), self.context.names)
 
     def _frames_of(self, index: int) -> tuple[Frame | None, Frame | None]:
-        asked = self.columns["request_packet"][index] != NONE
+        sent = self.columns["request_packet"][index] != NONE
         answered = self.columns["response_packet"][index] != NONE
-        found = self.stored_frames.get(self.columns["place"], index, asked + answered, self._read)
-        return (found[0] if asked else None), (found[-1] if answered else None)
+        found = self.stored_frames.get(self.columns["place"], index, sent + answered, self._read)
+        return (found[0] if sent else None), (found[-1] if answered else None)
 
     def _request_of(
         self, index: int, frame: Frame | None

@@ -59,14 +59,14 @@ def verdict_of(usage: Usage, release: str) -> ReleaseVerdict:
     ]
     if not found and usage.stopped:
         text = (
-            f"{usage.stopped} of its connections have ApiVersions and nothing behind it, as of "
+            f"{usage.stopped} of its connections have ApiVersions and nothing after it, as of "
             "clients whose next request the broker refuses"
         )
         offered, taken = usage.offered.get(FETCH), releases.versions_of(FETCH, release)
         strict = offered is not None and taken is not None and offered[0] >= taken.low > 0
         found.append(Reason("breaks" if strict else "unclear", "", text))
     if not found and usage.looked_up:
-        text = f"its {usage.looked_up} connections have Metadata and nothing behind it"
+        text = f"its {usage.looked_up} connections have Metadata and nothing after it"
         found.append(Reason("unclear", "", text))
     found.sort(key=lambda reason: (RANK[reason.word], reason.api))
     return ReleaseVerdict(found[0].word if found else "ok", tuple(found))

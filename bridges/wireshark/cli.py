@@ -21,7 +21,7 @@ FAILED: Final = 1
 def wireshark() -> None:
     """Install Wireshark capture interfaces (extcap).
 
-    They are a Kafka proxy and a live capture.
+    The interfaces are a Kafka proxy and a live capture.
 
     \b
       kafkascope integrations wireshark install
@@ -45,8 +45,8 @@ def install(folder: Path | None) -> int:
     from kafkascope.bridges.wireshark import folders
     from kafkascope.bridges.wireshark.protocol import INTERFACES, script
 
-    told = folders.ask_tshark() if folder is None else folders.Folders(None, None)
-    place = folder or told.personal or folders.default_folder()
+    found = folders.ask_tshark() if folder is None else folders.Folders(None, None)
+    place = folder or found.personal or folders.default_folder()
     command = [sys.executable, "-P", "-m", "kafkascope", "integrations", "wireshark", "extcap"]
     try:
         path = folders.put(place.absolute(), script(command))
@@ -55,10 +55,10 @@ def install(folder: Path | None) -> int:
         return FAILED
     out(f"{path}")
     say(f"interfaces of Wireshark: {', '.join(INTERFACES.values())}")
-    if folder is None and told.shared and not told.personal:
+    if folder is None and found.shared and not found.personal:
         say(
             "this Wireshark is older than 4.2 and has no personal folder: start it with"
-            f" WIRESHARK_EXTCAP_DIR={place}, or install for all users with --folder {told.shared}"
+            f" WIRESHARK_EXTCAP_DIR={place}, or install for all users with --folder {found.shared}"
         )
     return 0
 
@@ -95,30 +95,30 @@ def extcap(words: tuple[str, ...]) -> int:
         return FAILED
 
 
-def _answer(asked: ExtcapCall) -> int:
+def _answer(call: ExtcapCall) -> int:
     from kafkascope.bridges.wireshark import protocol
 
-    if asked.interfaces:
+    if call.interfaces:
         from importlib.metadata import version
 
         lines = protocol.interface_sentences(version("kafkascope"))
-    elif asked.dlts:
-        lines = protocol.dlt_sentences(asked.interface)
-    elif asked.config:
-        lines = protocol.config_sentences(asked.interface, _devices())
-    elif asked.capture:
-        if not asked.fifo:
+    elif call.dlts:
+        lines = protocol.dlt_sentences(call.interface)
+    elif call.config:
+        lines = protocol.config_sentences(call.interface, _devices())
+    elif call.capture:
+        if not call.fifo:
             raise protocol.WrongCall("--capture needs --fifo")
         from kafkascope.bridges.wireshark.running import capture, refuse
 
         try:
-            words = protocol.words_of(asked)
+            words = protocol.words_of(call)
         except protocol.WrongCall as error:
             say(f"{error}")
-            refuse(asked.fifo)
+            refuse(call.fifo)
             return FAILED
-        return capture(words, asked.fifo)
-    elif asked.capture_filter and asked.interface == protocol.PROXY:
+        return capture(words, call.fifo)
+    elif call.capture_filter and call.interface == protocol.PROXY:
         lines = ["the proxy takes no capture filter"]
     else:
         lines = []

@@ -82,7 +82,7 @@ def take(stream: Input, size: int, path: str, what: str = "") -> bytes:
     left = stream.limit - at
     stream.steps -= 1
     if stream.steps < 0:
-        raise Malformed("what is wrong stands behind this place", offset=at, path=dotted(path))
+        raise Malformed("the error is after this place", offset=at, path=dotted(path))
     if size > left:
         reason = f"{what or 'the value'} needs {size} bytes, {left} are left"
         raise Truncated(reason, offset=at, path=dotted(path))
@@ -264,7 +264,7 @@ class Counted(Kafka):
 
 
 class Series(Kafka):
-    """Operations one after the other, up to a head that says it is behind the last."""
+    """Operations one after the other, up to a head that says it is after the last."""
 
     def __init__(self, wire: StructWire, members: list[Member]) -> None:
         super().__init__()

@@ -118,7 +118,7 @@ class _Field:
             fields["attributes"].value = f"{fields['attributes'].value} ({', '.join(words)})"
 
     def records(self, data: bytes, batch: Batch, shift: int) -> Node:
-        """Return the nodes behind the header of a magic 2 batch."""
+        """Return the nodes after the header of a magic 2 batch."""
         at, end = batch.at + HEADER_SIZE, batch.at + batch.size
         node = Node("records", shift + at, shift + end)
         count = batch.record_count or 0
@@ -151,7 +151,7 @@ class _Field:
             yield node
             at = node.end - shift
         if at < len(data):
-            yield _rest(data, at, shift, "bytes behind the last record")
+            yield _rest(data, at, shift, "bytes after the last record")
 
     def message(self, data: bytes, batch: Batch, at: int, shift: int, depth: int) -> Iterator[Node]:
         """Key and value of a message, as far as they fit, and what is left of it."""

@@ -54,7 +54,7 @@ ZOOKEEPER: Final = {name: named_values(text) for name, text in _TEXT.items()}
 
 MEANINGS: Final[dict[int, str]] = {
     -1: "The server failed inside; its log says where.",
-    -2: "Of the operations of a multi behind the one that failed: it was not done, either.",
+    -2: "Not executed: an earlier operation of the same multi failed.",
     -3: "The server found its data inconsistent.",
     -4: "The connection was lost; it is unknown whether the request was executed.",
     -5: "The body of the request could not be read: client and server versions differ.",

@@ -226,7 +226,7 @@ def test_a_hostile_body_does_not_keep_us_for_minutes() -> None:
     topic = {"topic": "t", "partitions": []}
     body["topics"] = [topic] * (LIMITS.explained_values // 3)
     data = registry.encode_body("FetchRequest", 12, body)
-    with pytest.raises(Malformed, match="behind this place") as found:
+    with pytest.raises(Malformed, match="after this place") as found:
         registry.decode_body("FetchRequest", 12, data[:-1])
     assert 0 < found.value.offset < len(data) - 1
     assert found.value.path.startswith("topics[")

@@ -71,7 +71,7 @@ def test_what_does_not_fit_has_a_path() -> None:
 
 def test_bytes_behind_the_end_are_told() -> None:
     data = ks.encode("HeartbeatResponse", 0, {"error_code": 27})
-    with pytest.raises(ks.SurplusBytes, match="3 bytes are left behind its 2") as surplus:
+    with pytest.raises(ks.SurplusBytes, match="3 bytes are left after its 2") as surplus:
         ks.decode(data + b"abc", "HeartbeatResponse", 0)
     assert (surplus.value.body, surplus.value.end) == ({"error_code": 27}, 2)
 

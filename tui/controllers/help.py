@@ -42,7 +42,7 @@ PANES: Final = {
     "detail": About(
         "The details of an exchange",
         "Each line is a field of the message, by its name in the protocol, with the meaning of the "
-        "value behind it. The bytes of the field under the cursor are highlighted in the bytes "
+        "value after it. The bytes of the field under the cursor are highlighted in the bytes "
         "pane. Records are read from their batches and decompressed. Context describes the "
         "connection and the client.",
         (

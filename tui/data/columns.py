@@ -77,10 +77,10 @@ def _keys(session: Session, name: str, rows: int) -> NDArray[np.int64]:
     return values if there is None else np.where(there, values, LAST)
 
 
-def _ranks(told: KeyedValues) -> NDArray[np.int64]:
+def _ranks(column: KeyedValues) -> NDArray[np.int64]:
     """Return the rank of each row's value among all values."""
-    keys, place = np.unique(told.keys, return_inverse=True)
-    values = [_first(told.values(int(key))) for key in keys]
+    keys, place = np.unique(column.keys, return_inverse=True)
+    values = [_first(column.values(int(key))) for key in keys]
     sorted_values = sorted({value for value in values if value is not None}, key=_comparable)
     rank = {value: number for number, value in enumerate(sorted_values)}
     ranks = [LAST if value is None else rank[value] for value in values]
@@ -143,5 +143,5 @@ def with_text(store: Store, text: str) -> Bools:
     found, _ = compile_query(quoted).settle(store.session)
     pattern = re.compile(re.escape(text.encode("utf-8", "surrogatepass")), re.IGNORECASE)
     hits = store.texts.rows_with(pattern)
-    found[hits] = True  # for rows behind the last text only columns count
+    found[hits] = True  # for rows after the last text only columns count
     return found

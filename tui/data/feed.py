@@ -213,7 +213,7 @@ class Feed:
                 progress.size = max(progress.size, progress.read) if progress.size else 0
                 progress.following = message["following"]
                 progress.empty = message["empty"]
-                progress.took(message["told"])
+                progress.took(message["count"])
                 if message["schemas"] is not None:
                     self.schemas.take(message["schemas"])
             case "done":

@@ -6,7 +6,7 @@ the keyboard. Messages go through a pipe, each a size and a pickle; commands com
 one. Only columns are sent: a screen that shows a message reads it again.
 """
 
-# Three threads, because reading blocks on input that has no end:
+# Three threads, because reading blocks on live input:
 #
 #   main      _read: exchanges -> _waiting -> (_put) columns of the session
 #   hand over _hand_over: every 0.1 s _put, and send the delta of the session
@@ -39,19 +39,18 @@ if TYPE_CHECKING:
     from kafkascope.captures.model import Closed, Opened
     from kafkascope.schemas.model import Schema
 
-# Seconds between two sends until there are rows: a small file is listed at once.
-FIRST: Final = 0.02
-# Seconds between two sends afterwards.
-TICK: Final = 0.1
+# Seconds between two sends until there are rows, so that a small file is listed at once; and later.
+FIRST_INTERVAL: Final = 0.02
+INTERVAL: Final = 0.1
 # Seconds without a new exchange after which a stopped reader counts as waiting for input.
-GRACE: Final = 0.3
-# Exchanges that go into the columns together.
-TOGETHER: Final = 256
-# Bytes of input after which exchanges go into the columns, also fewer: large ones hold memory.
-HELD: Final = 1 << 22
+IDLE: Final = 0.3
+# Exchanges go into the columns when this many wait, or after this many bytes of input, because
+# large messages hold memory.
+BATCH_EXCHANGES: Final = 256
+BATCH_BYTES: Final = 1 << 22
 # Memory of a connection in both processes, beyond its bytes in the pipe.
 CONNECTION_BYTES: Final = 1_500
-ENOUGH: Final = (
+LIST_FULL: Final = (
     "there is more: the list holds the first {:,} exchanges, the other screens count all; "
     "`kafkascope cut` chooses those for a smaller capture"
 )
@@ -61,7 +60,7 @@ GC_THRESHOLD: Final = 100_000
 
 
 class Indexer:
-    """Reads in the main thread; two other threads hand over and take commands."""
+    """Reads in the main thread; two other threads send rows and take commands."""
 
     def __init__(self, options: dict[str, Any]) -> None:
         from kafkascope.analyzer.session.deltas import Growth
@@ -71,15 +70,15 @@ class Indexer:
         self._commands: int = options["commands"]
         self.spool = _spool(options)
         self._limit: int = options.get("limit", 0)
-        self._most: int = options.get("most", 0)
-        """Bytes that may be sent, of input with an end; 0: any number."""
+        self._max_sent: int = options.get("most", 0)
+        """Bytes that may be sent of input with an end; 0: any number."""
         self._sent = 0
         self._full = False
-        """Whether reading ended because the UI has as much as it may keep."""
+        """Whether reading ended because the list is full."""
         self.capture = _opened(options, self.spool)
         self._plaintext = self.capture.plaintext(options["plaintext"])
         self.pace: Pace | None = None
-        """Reads files that are still being written; None for other inputs."""
+        """Follows files that are still being written; None for other inputs."""
         self._follow(options)
         self.session = Session(
             self.capture.context, self.capture.source.read, plaintext=self.capture.plaintext
@@ -95,7 +94,7 @@ class Indexer:
         self._schemas_seen = 0
         self._texts: list[str] = []
         self._waiting: deque[Item] = deque()
-        """Exchanges that were read, and are not in the columns yet."""
+        """Exchanges that are not in the columns yet."""
         self._ends: deque[tuple[int, int | None, str, int]] = deque()
         """Ends of connections for exported captures: (connection, direction, how, time)."""
         self.capture.watch = self._watch
@@ -104,8 +103,8 @@ class Indexer:
         self._ended = False
         self.stopped = False
         self._damage = -1
-        """Count of damaged places when reading was stopped: the stop itself looks like a truncated
-        file. -1 while it was not stopped."""
+        """Count of damaged places when reading was stopped, because the stop itself looks like a
+        truncated file; -1: not stopped."""
 
     def _follow(self, options: dict[str, Any]) -> None:
         """Follow the last input while it is being written."""
@@ -128,7 +127,7 @@ class Indexer:
             self._ends.append((event.connection.number, event.direction, event.how, event.time_ns))
 
     def run(self) -> None:
-        """Read until the end, or until told to stop."""
+        """Read until the end of the input, or until the stop command."""
         source = self.capture.source
         self._send(
             {
@@ -147,19 +146,20 @@ class Indexer:
     # --- reading ----------------------------------------------------------------------------
 
     def _read(self) -> None:
-        waiting, statistics, held = self._waiting, self.capture.source.statistics, 0
+        waiting, statistics, put = self._waiting, self.capture.source.statistics, 0
         for items in self.capture.batches():
             waiting.extend(items)
             self._look_for_schemas()
-            if len(waiting) >= TOGETHER or statistics.captured_bytes - held > HELD:
+            read = statistics.captured_bytes
+            if len(waiting) >= BATCH_EXCHANGES or read - put > BATCH_BYTES:
                 self._put()
-                held = statistics.captured_bytes
+                put = read
             if self.stopped and self.pace is None:
                 break
         self._put()
 
     def _look_for_schemas(self) -> None:
-        """Take new schemas for the next batch. Called only by the main thread, which adds to them
+        """Take new schemas for the next batch. Only the main thread calls this: it adds schemas
         while it reads bodies."""
         if self._seen is not None and self._seen.changes != self._schemas_seen:
             new = self._seen.since(self._schemas_seen)
@@ -168,13 +168,13 @@ class Indexer:
 
     def _put(self) -> None:
         with self._lock:
-            # The main thread may append meanwhile, so that iterating and clearing would lose some.
+            # The main thread may append meanwhile: iterating and then clearing would lose some.
             items = [self._waiting.popleft() for _ in range(len(self._waiting))]
             if items and not self._ended:
                 self._texts += self.session.extend(items)
 
     def _stop_reading(self) -> None:
-        """Let the reader end at the next block."""
+        """Make the reader end at the next block."""
         assert self.pace is not None
         self._damage = len(self.capture.source.statistics.damage)
         self.pace.stopped = True
@@ -183,7 +183,7 @@ class Indexer:
     # --- the end ----------------------------------------------------------------------------
 
     def end(self, *, rest: bool) -> None:
-        """Send the last rows, with messages about the capture. `rest`: also requests in flight."""
+        """Send the last rows and the remarks on the capture. `rest`: also requests in flight."""
         with self._pipe:
             for message in self._last(rest):
                 self._send(message)
@@ -208,7 +208,7 @@ class Indexer:
                 places.append(capture.damage)
             texts = [*remarks(capture, verbose=False)]
             if self._full:
-                texts.insert(0, ENOUGH.format(self.session.rows_told))
+                texts.insert(0, LIST_FULL.format(self.session.rows_appended))
         damage = list(map(str, places))
         done = {"kind": "done", "damage": damage, "remarks": texts, "stopped": self.stopped}
         return [batch, done]
@@ -220,11 +220,11 @@ class Indexer:
 
         texts, self._texts = self._texts, []
         schemas, self._schemas = self._schemas, None
-        source, rows = self.capture.source, self.session.rows_told
+        source, rows = self.capture.source, self.session.rows_appended
         return {
             "kind": "rows",
             "delta": self._growth.take(self._limit),
-            "told": rows,
+            "count": rows,
             "empty": "" if rows else nothing_found(self.capture, so_far=not self._ended),
             "texts": texts,
             "ends": [self._ends.popleft() for _ in range(len(self._ends))],
@@ -237,7 +237,7 @@ class Indexer:
         }
 
     def _hand_over(self) -> None:
-        wait = FIRST
+        wait = FIRST_INTERVAL
         while True:
             time.sleep(wait)
             with self._pipe:
@@ -248,15 +248,15 @@ class Indexer:
                     batch = self._batch()
                 self._send(batch)
             self._sent += CONNECTION_BYTES * len(batch["delta"].get("connections", ()))
-            if self._sent > self._most > 0 and not self.stopped:
+            if self._sent > self._max_sent > 0 and not self.stopped:
                 self._full = self.stopped = True
                 if self.pace is not None:
                     self._stop_reading()
-            if batch["told"]:
-                wait = TICK
+            if batch["count"]:
+                wait = INTERVAL
 
     def fail(self, text: str, code: int) -> None:
-        """Send why nothing more comes, after a batch that another thread may be sending."""
+        """Send the reason of a failure, after a batch that another thread may be sending."""
         with self._pipe:
             self._send(_failure(text, code))
 
@@ -264,23 +264,23 @@ class Indexer:
         self._sent += send(self._results, message)
 
     def _listen(self) -> None:
-        """Wait for commands; the end of the pipe is the end of the UI."""
+        """Take commands; the pipe ends with the UI, and this process with it."""
         while True:
             command = os.read(self._commands, 1)
             if not command:
                 os._exit(0)
             if command != STOP:
                 continue
-            first, self.stopped = not self.stopped, True
-            if not first:
+            if self.stopped:
                 continue
+            self.stopped = True
             if self.pace is not None:
                 self._stop_reading()
             else:
                 before = -1
-                while before != self.session.rows_told:
-                    before = self.session.rows_told
-                    time.sleep(GRACE)
+                while before != self.session.rows_appended:
+                    before = self.session.rows_appended
+                    time.sleep(IDLE)
                 # Not by the main thread: it may wait for packets that never come.
                 self.end(rest=True)
                 os._exit(0)
@@ -293,7 +293,7 @@ def _failure(text: str, code: int) -> dict[str, Any]:
 def _spool(options: dict[str, Any]) -> Spool:
     from kafkascope.captures.inputs.spool import Spool
 
-    # One object for the descriptor: of two, the first that is freed would close it for the other.
+    # Only one object may own the descriptor: the first of two would close it for the other.
     if not options.get("output"):
         return Spool(descriptor=options["spool"])
     from kafkascope.captures.inputs.spool import Tee
@@ -320,7 +320,7 @@ def _opened(options: dict[str, Any], spool: Spool) -> OpenInput:
 
 
 def main() -> None:
-    """Run with the options in the first argument; the last message says how it ended."""
+    """Run with the options in the first argument, which are JSON."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     gc.set_threshold(GC_THRESHOLD, 20, 20)
     options = json.loads(sys.argv[1])

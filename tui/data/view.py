@@ -59,7 +59,7 @@ class Numbered:
         return np.array(self._rows, dtype=np.int64)
 
     def place_of(self, index: int) -> int:
-        """Return the place of a row, or of the first one behind it."""
+        """Return the place of a row, or of the first one after it."""
         numbers = self._session.columns["number"]
         if index >= len(numbers):
             return len(self._rows)
@@ -231,7 +231,7 @@ class View:
         return self._by_number.indexes()
 
     def place_of(self, index: int) -> int:
-        """Return the place of a row, or of the first one behind it."""
+        """Return the place of a row, or of the first one after it."""
         if self._sorted is not None:
             import numpy as np
 

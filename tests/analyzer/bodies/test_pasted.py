@@ -213,7 +213,7 @@ def test_a_unicode_escape_is_a_byte_unless_bytes_have_escapes_of_their_own() -> 
         (r"'\x0'", "column 2"),
         (r"b'\x00", "closing quote"),
         (r"b'\q'", "no such escape"),
-        (r"b'\x00' and more", "behind the closing quote"),
+        (r"b'\x00' and more", "after the closing quote"),
         ("00000000: 0001 0203\n00000010: 0405", "line 1"),
         ("0000000 0100 0302\n0000004", "byte order"),
     ],

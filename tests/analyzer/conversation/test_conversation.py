@@ -270,7 +270,7 @@ def test_what_is_answered_to_requests_that_were_given_up_is_no_response_to_none(
     context = Context(limits=ConversationLimits(requests=4))
     states = [each.state for each in told(wire.events, context)]
     assert states == ["lost"] * 6 + ["answered"] * 4 + ["orphan"]
-    assert any("what was answered to them is left out" in text for text in context.left_out())
+    assert any("responses to them are left out" in text for text in context.left_out())
 
 
 def test_tiny_requests_count_as_what_they_take() -> None:

@@ -131,7 +131,7 @@ def test_a_reader_without_a_group_is_stuck() -> None:
     told = alone(4, 5)
     assert told is not None
     assert told.severity == "error"
-    parts = ("job", "stuck at offset 5 of orders-0", "5 times within 20 s", "20 records behind it")
+    parts = ("job", "stuck at offset 5 of orders-0", "5 times within 20 s", "20 records after it")
     assert states(told.text, *parts)
     assert ("topic", "orders") in told.entities
 

@@ -137,7 +137,7 @@ def test_one_transaction_after_the_other_holds_nobody_back() -> None:
 
 def test_a_transaction_that_stays_open_holds_readers_back() -> None:
     finding = found(at_stable((0, 10, 20), (4, 20, 30), (24, 20, 50)))["transaction-blocks"]
-    assert states(finding.text, "waited 20 s", "offset 20 of t-0", "30 records behind it")
+    assert states(finding.text, "waited 20 s", "offset 20 of t-0", "30 records after it")
 
 
 def adding(pause: float) -> Wire:

@@ -109,7 +109,7 @@ def test_who_forgets_what_was_taken_gives_the_same_deltas(path: Path) -> None:
         apply(growth.take(), shown)
         assert not len(child)
     assert _values(shown) == _values(at_once)
-    assert len(shown) == shown.rows_told == len(exchanges)
+    assert len(shown) == shown.rows_appended == len(exchanges)
     for index in range(len(shown)):
         assert shown.frames(index) == at_once.frames(index)
         assert shown.remarks(index) == at_once.remarks(index)

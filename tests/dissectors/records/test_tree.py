@@ -184,7 +184,7 @@ def test_records_that_the_count_leaves_out_are_one_node() -> None:
     data = bytearray(encode_batch(some(2)))
     data[60] = 2
     (node,) = nodes_of(bytes(data))
-    assert node.children[-1].children[-1].value == "bytes behind the last record"
+    assert node.children[-1].children[-1].value == "bytes after the last record"
 
 
 def test_a_message_without_key_and_value() -> None:
