@@ -35,7 +35,7 @@ STATES: Final[tuple[State, ...]] = (
     "opaque",
     "event",
 )
-"""Of exchanges; sessions store the places."""
+"""States of exchanges; sessions store the places."""
 Side = Literal["request", "response"]
 Severity = Literal["error", "warning", "note", "chat"]
 Cut = Literal["", "gap", "end", "too-large"]
@@ -110,7 +110,7 @@ class Origin(NamedTuple):
     """Number of the packet with the first byte of the request; of the response where no request was
     seen."""
     offset: int
-    """Of that byte in its stream; in the plaintext, inside TLS."""
+    """Offset of that byte in its stream; in the plaintext, inside TLS."""
 
 
 class Undecoded(NamedTuple):
@@ -141,7 +141,7 @@ class Later(NamedTuple):
     """Decodes a message on first use; it is known before that it can be decoded."""
 
     layout: Layout
-    """Of its body."""
+    """Layout of its body."""
     decode: Callable[[Frame, RequestHeader], Decoded | None]
     """Makes it of its frame and the request's header; None where it cannot be made after all."""
     body: Callable[[], Body | None] | None = None
@@ -164,8 +164,8 @@ class _Message:
         self.spot = spot or spot_of(cast("Frame", frame))
         """What a row tells of its frame."""
         self.header = header
-        """Of the request; None for raw SASL tokens and opaque bytes, and with a response that is
-        not decoded later."""
+        """Header of the request; None for raw SASL tokens and opaque bytes, and with a response
+        that is not decoded later."""
         self._decoded = decoded
 
     @property
@@ -231,10 +231,10 @@ class Response(_Message):
         correlation_id: int | None,
         decoded: Decoded | Later | None,
         spot: Spot | None = None,
-        asked: RequestHeader | None = None,
+        request_header: RequestHeader | None = None,
     ) -> None:
-        """`asked`: the header of its request, where it is decoded later."""
-        super().__init__(frame, asked, decoded, spot)
+        """`request_header`: the header of its request, where it is decoded later."""
+        super().__init__(frame, request_header, decoded, spot)
         self.correlation_id = correlation_id
         """None for raw SASL tokens and opaque bytes."""
 
@@ -252,7 +252,7 @@ class ZooKeeperFacts(NamedTuple):
     event: str
     """Type of a watch event; else empty."""
     zxid: int | None
-    """Of the answer or event."""
+    """Zxid of the answer or event."""
 
     @property
     def session_id(self) -> str | None:
@@ -296,12 +296,12 @@ class Logged:
     record_sizes: Mapping[tuple[Any, int], int]
     """Bytes of records by topic (name or id) and partition."""
     unknown: tuple[str, ...] = ()
-    """Fields of the bodies that the line does not hold, dotted, behind `request` or `response`."""
+    """Fields of the bodies that the line does not hold, dotted, after `request` or `response`."""
     begins: bool = False
     """The first request of its connection was logged, and no login came before."""
     reads: dict[tuple[str | bytes, int], tuple[int, int | None]] = field(default_factory=dict)
-    """Of a Fetch by topic and partition: the offset that records were read from, and that of the
-    reader's next Fetch; None where no next one was logged."""
+    """Reads of a Fetch by topic and partition: the offset that records were read from, and that of
+    the reader's next Fetch; None where no next one was logged."""
     late_ns: int = 0
     """How far the time of its line may be from the end of the request."""
     counterpart: str = ""
@@ -343,24 +343,24 @@ class Exchange:
     user: str = ""
     """Who authenticated on this connection, as far as the mechanism tells."""
     mechanism: str = ""
-    """Of SASL, as this connection's handshake named it."""
+    """Mechanism of SASL, as this connection's handshake named it."""
     reason: str = ""
     """A sentence: why there is no response, or what opaque bytes look like."""
     undecoded: tuple[Undecoded, ...] = ()
     notes: tuple[Note, ...] = ()
     fetch_session: FetchSession | None = None
-    """Of a Fetch, ShareFetch or ShareAcknowledge within a session: what it implies."""
+    """Session of a Fetch, ShareFetch or ShareAcknowledge within a session: what it implies."""
     ended_ns: int | None = None
     """When the connection of a lost request ended, where `reason` says so: the time of the FIN or
-    RST, not of packets behind it."""
+    RST, not of packets after it."""
     wait_ns: int = 0
     """The part of the latency that the client asked for (`analyzer.waits`)."""
     tls: TlsSummary | None = None
-    """What it came out of, or could not be read in; None for what was sent in plain."""
+    """What it came out of, or could not be read in; None for plaintext."""
     facts: BodyFacts | None = field(default=None, compare=False, repr=False)
     """What its bodies say, where that was read without all of them; None: see the bodies."""
     zookeeper: ZooKeeperFacts | None = None
-    """Of a message of ZooKeeper's protocol; None for Kafka's."""
+    """Facts of a message of ZooKeeper's protocol; None for Kafka's."""
     stages: Stages | None = field(default=None, compare=False, repr=False)
     """Where its time went, where that was found before; None: see the path of its connection."""
     logged: Logged | None = field(default=None, compare=False, repr=False)
@@ -432,7 +432,7 @@ class HttpExchange(NamedTuple):
     client: Endpoint
     server: Endpoint
     time_ns: int
-    """Of the response's first byte."""
+    """Time of the response's first byte."""
     request: HttpHead
     request_body: bytes
     response: HttpHead

@@ -17,6 +17,6 @@ def spans(numbers: Iterable[int]) -> list[tuple[int, int]]:
     return found
 
 
-def within(told: Iterable[tuple[int, int]]) -> frozenset[int]:
+def within(ranges: Iterable[tuple[int, int]]) -> frozenset[int]:
     """All numbers of the ranges."""
-    return frozenset(number for first, last in told for number in range(first, last + 1))
+    return frozenset(number for first, last in ranges for number in range(first, last + 1))

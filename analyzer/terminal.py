@@ -19,7 +19,7 @@ from kafkascope.analyzer.text import between_tabs, inert, inert_json, json_safe,
 
 PROGRAM: Final = "kafkascope: "
 CLEAR: Final = "\r\x1b[K"
-"""Back to the start of the line, and nothing behind it."""
+"""Back to the start of the line, and nothing after it."""
 RUNNERS: Final = ("GITHUB_ACTIONS", "TF_BUILD", "TEAMCITY_VERSION")
 """Variables of CI systems that obey commands in what a job prints."""
 
@@ -45,7 +45,7 @@ def _echo(text: str, *, err: bool = False) -> None:
 
 
 def say(text: str, *, bare: bool = False) -> None:
-    """A remark on stderr, behind the program's name unless it is `bare`. It may quote the capture,
+    """A remark on stderr, after the program's name unless it is `bare`. It may quote the capture,
     and `check` is made for CI jobs: no remark is a command for their runners."""
     click.echo(inert(indented(text if bare else PROGRAM + text)), err=True)
 
@@ -172,9 +172,9 @@ def open_standard_streams() -> None:
 
 def usage(error: click.ClickException) -> None:
     """Click's message on a wrong command line: the usage, and the error."""
-    told = io.StringIO()
-    error.show(file=told)
-    head, mark, message = told.getvalue().rstrip("\n").partition("Error: ")
+    shown = io.StringIO()
+    error.show(file=shown)
+    head, mark, message = shown.getvalue().rstrip("\n").partition("Error: ")
     if not head:  # not about the command line: as all other messages begin
         mark = "kafkascope: "
     _echo(_document(head) + indented(mark + message), err=True)

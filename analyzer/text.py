@@ -115,7 +115,7 @@ _JSON_MARK: Final = re.compile(rb"##(?=\[|vso\[|teamcity\[)")
 def inert(text: str, *, begun: bool = False) -> str:
     r"""Lines that are no commands for the runner of a CI job, which reads what its steps print.
 
-    GitHub's obeys lines that begin with `::` behind blanks and, anywhere in a line, `##[`; Azure's
+    GitHub's obeys lines that begin with `::` after blanks and, anywhere in a line, `##[`; Azure's
     `##vso[`. A backslash makes both text. `begun`: the line begins with a command of ours."""
     if "##" in text:
         text = _MARK.sub(r"#\\#", text)

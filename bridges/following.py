@@ -36,7 +36,7 @@ class FollowedMessage(NamedTuple):
     side: Side
     frame: Frame
     header: RequestHeader | None
-    """Of the request, for a response that of its own; None where there is none, or none was
+    """Header of the request, for a response that of its own; None where there is none, or none was
     seen."""
     reason: str
     """Why there is no header, else empty."""

@@ -18,12 +18,12 @@ class CaptureLimits(NamedTuple):
 
     # A captured packet: dumpcap takes 256 KB, BIG TCP has 512 KB; a larger length is damage.
     packet_bytes: int = 16 << 20
-    # The year 2225. Times and deadlines behind them are stored in 64 bits, which a
+    # The year 2225. Times and deadlines after them are stored in 64 bits, which a
     # hostile clock must not exceed.
     time_ns: int = (1 << 63) - (1 << 60)
     # Unreadable parts of one file. A file with more is noise, and each costs a search.
     gaps: int = 1_000
-    # Places in 1 MB where records may go on behind damage; the smallest record has 16 bytes.
+    # Places in 1 MB where records may go on after damage; the smallest record has 16 bytes.
     record_candidates: int = 1 << 16
     # Interfaces of a pcapng file. Hosts with many containers have thousands.
     interfaces: int = 1 << 16
@@ -181,12 +181,12 @@ class CaptureLimits(NamedTuple):
 
     # --- TLS: which secret fits, which sequence number
 
-    # Sequence numbers of a record, and in one search behind a gap; 65,536 take 2 ms with AES.
+    # Sequence numbers of a record, and in one search after a gap; 65,536 take 2 ms with AES.
     sequences: int = 1 << 16
     search_sequences: int = 1 << 18
-    # Sequence numbers behind gaps, of all connections: some 30 s.
+    # Sequence numbers after gaps, of all connections: some 30 s.
     gap_sequences: int = 10_000_000
-    # Secrets tried in vain on all connections without a handshake, each with all its sequence
+    # Secrets tried without success on all connections without a handshake, each with its sequence
     # numbers: some 2 s.
     secret_trials: int = 1_200
     # The same of other suites than AES-GCM, in units of one such trial (2 ms): enough for the

@@ -137,7 +137,7 @@ class _Sniffer(Pieces):
         return bool(self.ready) or has_come(self._socket.fileno(), seconds)
 
     def _records(self) -> Iterator[bytes]:
-        """Yield the packets, each behind the header of a record."""
+        """Yield the packets, each after the header of a record."""
         while True:
             _, data, seconds = self._socket.recv_raw(_SNAPLEN)
             if data is not None:

@@ -301,7 +301,7 @@ class Connection:
         return sum(self.bytes) > 0 or self.handshake_ns is not None
 
 
-# In place of the number of a packet: behind all of them.
+# In place of the number of a packet: after all of them.
 BEHIND_ALL: Final = 1 << 62
 
 
@@ -433,7 +433,7 @@ class Statistics:
     parted: int = 0
     """Those of them that went on with other bytes."""
     moved: int = 0
-    """Packets that came behind later ones in their file, and were put in order."""
+    """Packets that came after later ones in their file, and were put in order."""
     dropped: int = 0
     """Packets that the capturing program says it lost."""
     first_ns: int | None = None

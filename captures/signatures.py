@@ -41,7 +41,7 @@ class Signature(NamedTuple):
     expression: bytes
     """Matched at the first byte. Its group, where it has one, says nothing but what it is."""
     stand_in: bytes = b""
-    """What may stand in place of the bytes where there is no group: with asterisks behind it the
+    """What may stand in place of the bytes where there is no group: with asterisks after it the
     signature is the same."""
     side: Side = ""
 
@@ -234,7 +234,7 @@ def words_amid(data: bytes | bytearray, side: Side) -> str:
 def words_of(data: bytes | bytearray, side: Side = "") -> str:
     """Return what the first bytes of a side speak: `SSH: SSH-2.0-OpenSSH_9.6`, with what they say
     of it where that can be read and is safe to repeat. Empty where there is no signature.
-    Asterisks behind it are what a recording masks."""
+    Asterisks after it are what a recording masks."""
     head = bytes(data[:HEAD])
     found = signature_of(head, side)
     if found is None:

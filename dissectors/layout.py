@@ -143,7 +143,7 @@ class Layout:
         return f"<Layout {self.message.name} v{self.version}{releases}>"
 
 
-# Bytes of type, end and err before each operation, and behind the last one.
+# Bytes of type, end and err before each operation, and after the last one.
 OPERATION_HEAD: Final = 9
 
 # Versions that carry records of magic 0, 1 (KIP-32) and 2 (KIP-98).

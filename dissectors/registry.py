@@ -105,7 +105,7 @@ def _variants(declared: Message, version: int) -> tuple[Layout, ...]:
 
 
 def read_layout(layout: Layout, data: bytes, at: int = 0) -> tuple[Body, int]:
-    """Read a body; return it and the offset behind it. When it does not fit, the reference parser
+    """Read a body; return it and the offset after it. When it does not fit, the reference parser
     tells where and why, or up to where it does fit."""
     try:
         return reader(layout)(data, at)
@@ -130,7 +130,7 @@ def write_layout(layout: Layout, body: Body) -> bytes:
 
 
 def decode_body(name: str, version: int, data: bytes, at: int = 0) -> tuple[Body, int]:
-    """Decode the body of a message by name; return it and the offset behind it."""
+    """Decode the body of a message by name; return it and the offset after it."""
     return read_layout(layout_of(name, version), data, at)
 
 
@@ -139,7 +139,7 @@ def encode_body(name: str, version: int, body: Body) -> bytes:
 
 
 def encode_response(key: int, version: int, correlation_id: int, body: Body) -> bytes:
-    """Write a response as a frame has it behind its size: header and body. Errors: see
+    """Write a response as a frame has it after its size: header and body. Errors: see
     `write_layout`."""
     header = encode_response_header(key, version, correlation_id)
     return header + encode_body(f"{APIS[key].name}Response", version, body)
@@ -306,7 +306,7 @@ class Decoded(NamedTuple):
     body: Body
     body_at: int
     end: int
-    """Offset behind the body; less than the payload's length when bytes are left over."""
+    """Offset after the body; less than the payload's length when bytes are left over."""
     note: str
     """Not empty when the body has a layout that only some releases had for the version."""
     layout: Layout
@@ -320,7 +320,7 @@ class Decoded(NamedTuple):
 
     def with_body(self, payload: bytes, body: Body, rest: bytes | None = None) -> bytes:
         """Return the payload with another body, its header as it is; `rest`: in place of the bytes
-        behind the body. `DissectError` when the body does not fit."""
+        after the body. `DissectError` when the body does not fit."""
         written = write_layout(self.layout, body)
         return payload[: self.body_at] + written + (payload[self.end :] if rest is None else rest)
 

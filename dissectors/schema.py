@@ -87,7 +87,7 @@ class Field:
     """Whether it keeps the plain encoding in flexible versions, as the client id of request header
     2."""
     only: frozenset[int]
-    """Of a field of `Operations`: types of operations that have it; empty for all."""
+    """For a field of `Operations`: types of operations that have it; empty for all."""
     children: tuple[Field, ...]
     element: type[Field] | None
     """Type of the elements of an array of plain values."""
@@ -214,7 +214,7 @@ class Array(Field):
 
 class Operations(Array):
     """Structs that begin with the type of an operation, which decides what fields follow (`only`),
-    as in ZooKeeper's multi: int32 type, bool false, int32 err, fields, again and again; behind the
+    as in ZooKeeper's multi: int32 type, bool false, int32 err, fields, again and again; after the
     last one type -1, true, err -1."""
 
 
@@ -231,7 +231,7 @@ class Message:
     flexible: Versions
     fields: tuple[Field, ...] = ()
     releases: str = ""
-    """Of a variant: the Kafka releases that had this layout, such as "3.5.0-3.6.2"."""
+    """For a variant: the Kafka releases that had this layout, such as "3.5.0-3.6.2"."""
     variants: tuple[Message, ...] = ()
     """Other layouts that some releases had for a version of this message, newest first."""
 

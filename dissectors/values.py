@@ -77,7 +77,7 @@ def finite(value: float) -> float:
 
 
 def read_uvarint(data: bytes, at: int) -> tuple[int, int]:
-    """Read an unsigned varint of at most 5 bytes and 32 bits; return it and the offset behind
+    """Read an unsigned varint of at most 5 bytes and 32 bits; return it and the offset after
     it."""
     value = 0
     for shift in (0, 7, 14, 21, 28):

@@ -18,7 +18,7 @@ from types import TracebackType
 from typing import BinaryIO, Final, Self
 
 PREFIX: Final = ".kafkascope-"
-"""Begin of the names that files have until they are published, where they have any."""
+"""Start of the names that files have until they are published, where they have any."""
 OPEN_FILES: Final = Path("/proc/self/fd")
 STANDARD: Final = {"/dev/stdin": 0, "/dev/stdout": 1, "/dev/stderr": 2}
 _NUMBERED: Final = re.compile(r"/(?:dev|proc/self)/fd/(\d{1,9})")
@@ -45,7 +45,7 @@ class PrivateFile:
             return
         descriptor, self._temporary = _create_beside(self.path)
         if self._temporary is None:
-            self._unnamed = os.dup(descriptor)  # `close` needs it behind the end of the file
+            self._unnamed = os.dup(descriptor)  # `close` needs it after the end of the file
         mode = 0o600
         if shared:
             mask = os.umask(0)

@@ -25,7 +25,7 @@ from typing import Final
 SWITCH: Final = "KAFKASCOPE_PURE"
 """Environment variable that forces plain Python; empty and 0 do not."""
 SUFFIX: Final = EXTENSION_SUFFIXES[0] if EXTENSION_SUFFIXES else ""
-"""Of a compiled module of this Python on this platform."""
+"""Suffix of a compiled module of this Python on this platform."""
 STAMP: Final = f"stamp{SUFFIX}.txt"
 NOT_COMPILED: Final = "not compiled for this Python"
 CHANGED: Final = "its source changed since it was compiled"

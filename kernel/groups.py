@@ -176,8 +176,8 @@ def produced(
                 base = result.offset
         rows = rows_of(into, part, error)
         blob, held = take(rows, data, part, walk)
-        told = result is not None
-        row = begin, end, number, index, at, None, -1, -1, -1, False, told, base, blob, held
+        answered = result is not None
+        row = begin, end, number, index, at, None, -1, -1, -1, False, answered, base, blob, held
         rows.rows.append(row)
         at += 1
 
@@ -292,7 +292,7 @@ def schema_at(data: bytes, at_: int) -> int:
     """Return the schema id that the value of the record at an offset begins with: a byte 0, and 32
     bits; 0 where it has none."""
     _, at = uvarint(data, at_)
-    # Behind the size of the record: its attributes, its timestamp, its offset.
+    # After the size of the record: its attributes, its timestamp, its offset.
     _, at = uvarint(data, at + 1)
     _, at = uvarint(data, at)
     key, at = uvarint(data, at)
@@ -304,7 +304,7 @@ def schema_at(data: bytes, at_: int) -> int:
 
 
 def uvarint(data: bytes, at: i64) -> tuple[i64, i64]:
-    """Return an unsigned varint of 32 bits, and the offset behind it; -1 and the end where there is
+    """Return an unsigned varint of 32 bits, and the offset after it; -1 and the end where there is
     none."""
     value: i64 = 0
     shift: i64 = 0

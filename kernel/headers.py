@@ -1,6 +1,6 @@
 """Headers of all packets of a block at once: what `captures.packets.tcp.segment_of` reads of one.
 
-What is not plainly TCP over IPv4 or IPv6 behind a usual link header is left to `segment_of`; so are
+What is not plainly TCP over IPv4 or IPv6 after a usual link header is left to `segment_of`; so are
 other tunnels than those that mirror ports, clouds and overlay networks send by the gigabyte: VXLAN
 and Geneve with IPv4 in Ethernet, plain GRE, ERSPAN II, and IP in IP (positions as of
 `tunnels.inner_ip`). Compiled by mypyc; the same source runs without.
@@ -86,7 +86,7 @@ class RecordLayout:
 
     def __init__(self, blocks: bool, skip: int, unit_ns: int, latest_ns: int, tunnels: int) -> None:
         """`blocks`: of pcapng, with a tick count; else of pcap, with seconds and fractions of
-        `unit_ns`. `skip`: bytes of a record's header. `latest_ns`: no time is behind it."""
+        `unit_ns`. `skip`: bytes of a record's header. `latest_ns`: no time is after it."""
         self.blocks: bool = blocks
         self.big: bool = False
         """Big-endian: a section has its own byte order."""
@@ -149,7 +149,7 @@ class HeaderColumns:
         """Where their payloads are."""
         self.file: i64 = file
         self.numbers: list[int] = []
-        """Of the packets in the capture."""
+        """Numbers of the packets in the capture."""
         self.times: list[int] = []
         self.starts: list[int] = []
         """Positions of payloads in the data."""
@@ -180,7 +180,7 @@ class HeaderColumns:
         self.first_ns: int = 0
         self.last_ns: int = 0
         self.captured_bytes: int = 0
-        """Of all packets."""
+        """Captured bytes of all packets."""
         self.cut: int = 0
         """Packets whose payload is not all there."""
         self.mirrored: int = 0
@@ -329,7 +329,7 @@ def read(
 
 
 def _behind(data: bytes, type_at: i64, ip: i64, end: i64, mark: i64, layout: RecordLayout) -> i64:
-    """Return where the IP header behind a link header is, which ends at `ip`; -1: nowhere."""
+    """Return where the IP header after a link header is, which ends at `ip`; -1: nowhere."""
     kind = _half(data, type_at)
     tags: i64 = 0
     while kind != IPV4 and kind != IPV6:

@@ -107,7 +107,7 @@ class JsonBodies:
         return "".join(self.out)
 
     def value(self, field: JsonField, data: bytes, at: i64, end: i64) -> i64:
-        """Write one value; return the offset behind it."""
+        """Write one value; return the offset after it."""
         kind = field.kind
         out = self.out
         out.append(field.before)
@@ -163,7 +163,7 @@ class JsonBodies:
         return at
 
     def struct(self, field: JsonField, data: bytes, at: i64, end: i64) -> i64:
-        """Write the fields of a struct, and what is tagged behind them."""
+        """Write the fields of a struct, and what is tagged after them."""
         out = self.out
         if field.nullable and field.tag < 0:
             if at >= end:

@@ -54,7 +54,7 @@ class BatchForm:
     ) -> None:
         """`batch`: what stands before base offset, checksum, base timestamp, and base sequence.
         `record`: before the number of the exchange, and between it and the offset. `ending`: before
-        the sequence of a record, and behind it, without the brace."""
+        the sequence of a record, and after it, without the brace."""
         self.topic = topic
         self.before_base, self.before_crc, self.before_time, self.before_sequence = batch
         self.head, self.place = record
@@ -249,7 +249,7 @@ class JsonRecords:
         produced: bool,
         given: i64,
     ) -> i64:
-        """Write a record from its offset on; return the offset behind its bytes. `stamp`: the time
+        """Write a record from its offset on; return the offset after its bytes. `stamp`: the time
         of all records, or `OWN_TIME`."""
         out = self.out
         size, at = signed(data, at, limit, VARINT)
@@ -327,7 +327,7 @@ def begins(data: bytes | None) -> bool:
 
 
 def signed(data: bytes, at: i64, end: i64, last: i64) -> tuple[i64, i64]:
-    """Return a zigzag number and the offset behind it. `last`: `VARINT` or `VARLONG`; varlongs of
+    """Return a zigzag number and the offset after it. `last`: `VARINT` or `VARLONG`; varlongs of
     ten bytes are refused."""
     value: i64 = 0
     shift: i64 = 0
@@ -344,7 +344,7 @@ def signed(data: bytes, at: i64, end: i64, last: i64) -> tuple[i64, i64]:
 
 
 def part(data: bytes, at: i64, end: i64) -> tuple[bytes | None, i64]:
-    """Return a key or value and the offset behind it."""
+    """Return a key or value and the offset after it."""
     size, at = signed(data, at, end, VARINT)
     if size < 0:
         if size != -1:

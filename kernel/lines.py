@@ -53,7 +53,7 @@ class JsonLines:
         self.own = [member for member in members if member.form != RUN]
         self.host = host
         self.known: dict[Any, Any] = {}
-        """(what stands before each own value and behind the last, what the key names by its
+        """(what stands before each own value and after the last, what the key names by its
         identity) by `Pair.about`."""
         self.hashes: dict[int, Any] = {}
         self.seconds: dict[int, str] = {}
@@ -119,7 +119,7 @@ class JsonLines:
         return parts
 
     def woven(self, texts: tuple[str, ...]) -> list[str]:
-        """Return what stands before each own value, and behind the last one: most of a line, once
+        """Return what stands before each own value, and after the last one: most of a line, once
         for all pairs that have it in common."""
         out: list[str] = []
         text = ""

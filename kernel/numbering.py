@@ -66,15 +66,15 @@ class Hold(Generic[Item]):
         """Return the numbers before `next` of which the exchanges are not told yet."""
         return {number for number in self._begun.values() if number < self.next}
 
-    def add(self, told: Iterable[tuple[int, int, Item]]) -> list[tuple[int, Item]]:
+    def add(self, exchanges: Iterable[tuple[int, int, Item]]) -> list[tuple[int, Item]]:
         """Take complete exchanges, with their origins; return those that others have left
         behind."""
         begun = self._begun
         if not begun:
-            self._new += told
+            self._new += exchanges
             return []
         late: list[tuple[int, Item]] = []
-        for each in told:
+        for each in exchanges:
             number = begun.pop(each[:2], 0)
             if not number:
                 self._new.append(each)
@@ -84,10 +84,10 @@ class Hold(Generic[Item]):
                 self._ready[number] = each[2]
         return late
 
-    def at_once(self, told: Iterable[tuple[int, int, Item]]) -> list[tuple[int, Item]]:
+    def at_once(self, exchanges: Iterable[tuple[int, int, Item]]) -> list[tuple[int, Item]]:
         """Number exchanges as they come, in whichever order."""
         out = self.finish() if len(self) else []
-        for packet, offset, item in told:
+        for packet, offset, item in exchanges:
             number = self._begun.pop((packet, offset), 0)
             if not number:
                 number = self.given = self.given + 1
@@ -172,7 +172,7 @@ def without_ids(item: Any) -> bool:
 
 
 def with_origins(items: list[Any]) -> list[tuple[int, int, Any]]:
-    """Return exchanges behind their origins."""
+    """Return exchanges after their origins."""
     out: list[tuple[int, int, Any]] = []
     for item in items:
         if isinstance(item, Pair):

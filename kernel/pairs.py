@@ -254,7 +254,7 @@ class Side:
         self.total: i64 = 0
         """Bytes of the whole frame; 0 while its size is not known."""
         self.pieces: list[Any] = []
-        """Where they came from, `start` counted from the begin of the frame."""
+        """Where they came from, `start` counted from the start of the frame."""
         self.offset: i64 = 0
         """Stream offset of the frame."""
 
@@ -293,19 +293,19 @@ class Reader:
         self.flight: list[Pair] = []
         self.sink = sink
         self.path = Path()
-        """Of the connection."""
+        """Path of the connection."""
         self.opener: Any = None
         """The `TlsStream` that decrypts what a packet brought; None in plain."""
         self.ends: dict[Any, Any] = {}
         """Log ends by (topic, partition): (time, high watermark, last stable offset)."""
         self.max_partitions: i64 = 0
-        """Of these; with more all are forgotten."""
+        """Limit of their count; with more all are forgotten."""
         self.sent_ns: i64 = 0
         """As the attributes of `bodies.waits.Waits`."""
         self.answered_ns: i64 = 0
         self.until_ns: i64 = 0
         self.client_id: str | None = None
-        """Of the last request."""
+        """Client id of the last request."""
 
     @property
     def held(self) -> int:
@@ -626,7 +626,7 @@ class Reader:
             return False
         ends = self.ends
         before: i64 = len(ends)
-        told = pair.response_first_ns
+        time_ns = pair.response_first_ns
         for part in found:
             place = place_of(part)
             if part.error != 0:
@@ -649,7 +649,7 @@ class Reader:
                 had += bytes_before(
                     pair.response, part.at, part.size, offset, wanted - had, self.host
                 )
-            ends[place] = self.host.log_end((told, part.high, part.stable))
+            ends[place] = self.host.log_end((time_ns, part.high, part.stable))
         if len(ends) > before:
             self.host.grew(len(ends) - before)
         if had >= wanted:
@@ -761,7 +761,7 @@ def crc32c() -> Any:
 def hold(
     side: Side, data: bytes, at: i64, end: i64, time_ns: i64, packet: i64, file: i64, place: i64
 ) -> None:
-    """Keep the bytes [at, end) of a packet's behind those that are held."""
+    """Keep the bytes [at, end) of a packet's after those that are held."""
     if end > at:
         here: i64 = place + at
         known = False
@@ -803,13 +803,13 @@ def unlisted(facts: Facts) -> list[Any]:
     out: list[Any] = []
     found = facts.told
     if found is not None:
-        asked: dict[Any, i64] | None = None
+        fetch_offsets: dict[Any, i64] | None = None
         for part in found:
             if part.size > 0:
-                if asked is None:
-                    asked = offsets_of(facts.asked)
+                if fetch_offsets is None:
+                    fetch_offsets = offsets_of(facts.asked)
                 place = place_of(part)
-                if place not in asked:
+                if place not in fetch_offsets:
                     out.append(place)
     return out
 

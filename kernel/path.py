@@ -45,7 +45,7 @@ SAMPLES: Final[i64] = 4
 # Bytes that had been seen before; `begin` is when the direction had sent last, or a round trip
 # before `end` where acknowledgements of later bytes told that they were missing.
 AGAIN: Final[i64] = 0
-# Bytes that were missing; `begin` is when those behind them came.
+# Bytes that were missing; `begin` is when those after them came.
 FILLED: Final[i64] = 1
 # The side that sends in this direction announced a receive window of 0.
 CLOSED: Final[i64] = 2
@@ -54,9 +54,9 @@ CLOSED: Final[i64] = 2
 FULL: Final[i64] = 3
 # A segment came when a small one before it was acknowledged.
 NAGLE: Final[i64] = 4
-# Nothing came behind a segment that was not full.
+# Nothing came after a segment that was not full.
 PAUSED: Final[i64] = 5
-# Nothing came behind a full segment.
+# Nothing came after a full segment.
 HELD: Final[i64] = 6
 # A burst in direction 0 had another round trip than those before: `end` less `begin`.
 TRIP: Final[i64] = 7
@@ -108,7 +108,7 @@ class Path:
         shift of its windows is not known."""
         self.end0: i64 = UNKNOWN
         self.end1: i64 = UNKNOWN
-        """Sequence number behind the last new byte of a direction."""
+        """Sequence number after the last new byte of a direction."""
         self.settled0: i64 = 0
         self.settled1: i64 = 0
         """When all bytes of a direction were acknowledged last."""
@@ -127,7 +127,7 @@ class Path:
         self.acked_ns: i64 = 0
         """When bytes of the burst were acknowledged last."""
         self.sent: list[int] = []
-        """(sequence number behind it, time) of each segment of a burst in direction 0 that is not
+        """(sequence number after it, time) of each segment of a burst in direction 0 that is not
         acknowledged. None once bytes are sent again: what their acknowledgement covers says nothing
         of the round trip (RFC 6298, 3: Karn's algorithm)."""
         self.trip_seen: i64 = UNKNOWN
@@ -169,7 +169,7 @@ class Path:
         self.answered_ns = time_ns
 
     def established(self, time_ns: i64) -> None:
-        """Take the first packet of the side that connected behind the SYN-ACK."""
+        """Take the first packet of the side that connected after the SYN-ACK."""
         if self.answered_ns > 0 and self.trip1 < 0:
             self.trip1 = time_ns - self.answered_ns
 
@@ -255,7 +255,7 @@ class Path:
         end: i64,
         length: i64,
     ) -> None:
-        """Take a segment behind another one of its direction, without bytes of the other side
+        """Take a segment after another one of its direction, without bytes of the other side
         between them."""
         if time_ns - data_ns >= PAUSE:
             self.paused(direction, data_ns, time_ns, largest, length)
@@ -340,7 +340,7 @@ class Path:
             self.add(TRIP, 0, time_ns - trip, time_ns, 0, 0)
 
     def windowed(self, direction: i64, since: i64, time_ns: i64, window: i64) -> i64:
-        """Take a window that is 0, or comes behind such; return since when it is."""
+        """Take a window that is 0, or comes after such; return since when it is."""
         if window == 0:
             return since if since != 0 else time_ns
         if window > 0 and since != 0:
@@ -351,7 +351,7 @@ class Path:
     # Segments that are not the next ones
 
     def again(self, direction: i64, time_ns: i64, end: i64, first: i64, last: i64) -> None:
-        """Take bytes that were seen before, by the sequence number behind them and their stream
+        """Take bytes that were seen before, by the sequence number after them and their stream
         offsets. Where they are acknowledged, they were sent for nothing (Wireshark: "spurious")."""
         if self.covers(direction, end):
             return
@@ -408,7 +408,7 @@ class Path:
         )
 
     def unacknowledged(self, direction: i64) -> i64:
-        """Return the sequence number behind the last byte of a direction, if that may be sent
+        """Return the sequence number after the last byte of a direction, if that may be sent
         again; `UNKNOWN` if it is acknowledged, or the other side never acknowledged any."""
         ack: i64 = self.ack1 if direction == 0 else self.ack0
         end: i64 = self.end0 if direction == 0 else self.end1

@@ -38,7 +38,7 @@ class DirectionState:
 
     def __init__(self, state: Any, connection: Any, number: i64, flow: bytes) -> None:
         self.state = state
-        """Of the connection, with both directions."""
+        """State of the connection, with both directions."""
         self.connection = connection
         self.path: Path = connection.path
         self.packets: list[int] = connection.packets
@@ -65,7 +65,7 @@ class DirectionState:
         self.top: i64 = 0
         """Highest stream offset among bytes that had to wait."""
         self.stray: int | None = None
-        """Sequence number behind the last segment that lay implausibly far ahead."""
+        """Sequence number after the last segment that lay implausibly far ahead."""
         self.acked_gap: i64 = 0
         """Size of the gap right before `offset` that only an ACK told of; 0 once bytes followed."""
         self.fin: Any = None

@@ -109,11 +109,11 @@ class Node:
         self.long: bool = False
         """A string with a length of four bytes."""
         self.least: i64 = 1
-        """Of an array: the fewest bytes that an element takes."""
+        """For an array: the fewest bytes that an element takes."""
         self.weight: i64 = 0
-        """Of an array: the memory of an element, see `dissectors.codec.reader`."""
+        """For an array: the memory of an element, see `dissectors.codec.reader`."""
         self.fixed: i64 = 0
-        """Of an array: bytes of each element where nobody asks for any; 0: look at them."""
+        """For an array: bytes of each element where nobody asks for any; 0: look at them."""
         self.role: i64 = 0
         self.part: i64 = 0
         self.kids: list[Node] = []
@@ -128,7 +128,7 @@ class Node:
         self.scoped: bool = False
         """The struct has a topic, partition or group of its own."""
         self.name: str = ""
-        """Of the field in bodies."""
+        """Name of the field in bodies."""
         self.noted: list[Node] = []
         """Fields of a struct, tagged ones included, that have a role, or one in them."""
 
@@ -230,19 +230,19 @@ class Facts:
         self.max_bytes: i64 = ABSENT
         self.isolation: i64 = 0
         self.rack: str | None = None
-        """Of the consumer that fetches."""
+        """Rack of the consumer that fetches."""
         self.session: i64 = 0
         self.epoch: i64 = -1
         self.new_session: i64 = 0
         """Id of the fetch session that the response names."""
         self.error: i64 = 0
-        """Of the response itself."""
+        """Error of the response itself."""
         self.endpoints: bool = False
         """The response names addresses of nodes."""
 
 
 def read_length(data: bytes, at: i64, end: i64) -> tuple[i64, i64]:
-    """Return an unsigned varint of at most 32 bits and the offset behind it."""
+    """Return an unsigned varint of at most 32 bits and the offset after it."""
     value: i64 = 0
     shift: i64 = 0
     while shift <= 28:
@@ -280,7 +280,7 @@ def read_number(data: bytes, at: i64, size: i64, is_signed: bool) -> i64:
 
 
 def read_size(data: bytes, at: i64, end: i64, compact: bool, short: bool) -> tuple[i64, i64]:
-    """Return the size of a string, bytes or array, and the offset behind it; -1 stands for null.
+    """Return the size of a string, bytes or array, and the offset after it; -1 stands for null.
     `short`: it has two bytes, not four."""
     size: i64
     if compact:
@@ -358,7 +358,7 @@ def begin_response(facts: Facts) -> None:
 
 
 def walk(node: Node, data: bytes, at: i64, end: i64, facts: Facts) -> i64:
-    """Walk one value; return the offset behind it."""
+    """Walk one value; return the offset after it."""
     kind = node.kind
     if kind == SKIP:
         at += node.size
@@ -423,7 +423,7 @@ def walk_array(node: Node, data: bytes, at: i64, end: i64, count: i64, facts: Fa
 
 
 def walk_struct(node: Node, data: bytes, at: i64, end: i64, facts: Facts) -> i64:
-    """Walk the fields of a struct, and what is tagged behind them."""
+    """Walk the fields of a struct, and what is tagged after them."""
     if node.nullable and node.tag < 0:
         if at >= end:
             raise Refused

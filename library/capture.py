@@ -99,7 +99,7 @@ class Capture:
         self._folder: tempfile.TemporaryDirectory[str] | None = None
         options = replace(options, inputs=tuple(map(self._name, inputs)))
         self.passes = Passes(options, secrets=secrets)
-        """Behind everything here; not for others."""
+        """After everything here; not for others."""
 
     def _name(self, given: Input) -> str:
         """Return the path of an input; a file object is copied."""
@@ -156,8 +156,8 @@ class Capture:
         counted = self.passes.count(
             f"findings{wanted}", made := partial(Findings, release=wanted), made
         )
-        told = unfolded(counted.found.causes(counted.names, counted.whole))
-        return [Finding(each) for each in told if at_least(each.severity, level)]
+        findings = unfolded(counted.found.causes(counted.names, counted.whole))
+        return [Finding(each) for each in findings if at_least(each.severity, level)]
 
     def clients(self, release: str | None = None) -> Table:
         """Return who is there, and with `release` whether it works with that Kafka release."""

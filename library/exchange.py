@@ -154,7 +154,7 @@ class Exchange:
 
     @property
     def tls(self) -> str | None:
-        """Version and suite of the TLS around it; None for what was sent in plain."""
+        """Version and suite of the TLS around it; None for plaintext."""
         tls = self._row.tls
         return None if tls is None else tls.name
 
@@ -203,7 +203,7 @@ class Exchange:
         return records_of(self._model, self._origin)
 
     def frame(self, side: Literal["request", "response"]) -> bytes | None:
-        """Return the bytes of a side behind their size field, header included; None where they are
+        """Return the bytes of a side after their size field, header included; None where they are
         missing or cut. They hold whatever was sent: only with `secrets=True`, else `UsageError`."""
         self._origin.demand_secrets("bytes of a frame")
         found = getattr(self._model, side)

@@ -139,8 +139,8 @@ class Proxy(_Service):
 
     def fault(self, rule: str, name: str | None = None) -> str:
         """Add a rule, as for `--fault`: `api == Fetch -> delay 200ms once`; return its name."""
-        told = self.ask("fault", rule=rule, **({} if name is None else {"name": name}))
-        return str(told["rule"]["name"])
+        response = self.ask("fault", rule=rule, **({} if name is None else {"name": name}))
+        return str(response["rule"]["name"])
 
     def faults(self) -> list[dict[str, Any]]:
         """Return all rules, each with how often it `matched` and `fired`."""

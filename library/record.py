@@ -34,7 +34,7 @@ class Record:
     topic_id: bytes | None
     partition: int
     offset: int | None
-    """Of a produced one: as the broker answered, None without such an answer."""
+    """For a produced one: as the broker answered, None without such an answer."""
     time_ms: int | None
     """Milliseconds since 1970."""
     key: bytes | None

@@ -238,8 +238,8 @@ def _audited(columns: str, rows: str) -> Callable[[CountedTraffic, How], Told]:
 
         base = counted.found.base
         found = Audit(base.delivery, base.groups, base.cluster, counted.names)
-        told = [line for each in base.delivery.groups() for line in getattr(found, rows)(each)]
-        return getattr(declared, f"{columns}_COLUMNS"), told
+        lines = [line for each in base.delivery.groups() for line in getattr(found, rows)(each)]
+        return getattr(declared, f"{columns}_COLUMNS"), lines
 
     return lines
 

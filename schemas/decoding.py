@@ -243,10 +243,10 @@ class Payloads:
                 continue
             shown: dict[str, Any] = {}
             if decoded.found is not None:
-                told = shown[f"{side}_schema"] = decoded.found.as_json()
+                members = shown[f"{side}_schema"] = decoded.found.as_json()
                 if topic is None and self._late_names:
                     names = [name for name, _ in decoded.found.schema.subjects]
-                    told["subject"] = names if len(names) > 1 else told["subject"]
+                    members["subject"] = names if len(names) > 1 else members["subject"]
             if decoded.error is None:
                 shown[f"{side}_decoded"] = decoded.value
             else:
@@ -322,7 +322,7 @@ OPEN_SUBJECT: Final = '"subject":['
 def with_subject(text: str, topic: str | None, side: Side) -> str:
     """Return the text of `key_schema` or `value_schema` with one subject, chosen once the topic's
     name is known."""
-    told = json.loads(text)
-    if isinstance(told["subject"], list):
-        told["subject"] = _subject(told["subject"], topic, side)
-    return dumps(told).decode()
+    members = json.loads(text)
+    if isinstance(members["subject"], list):
+        members["subject"] = _subject(members["subject"], topic, side)
+    return dumps(members).decode()

@@ -10,10 +10,10 @@ class HttpHead(NamedTuple):
     """The start line and headers of an HTTP message."""
 
     method: str
-    """Of a request; empty for a response."""
+    """Method of a request; empty for a response."""
     target: str
     """Path and query of a request, as sent."""
     status: int
-    """Of a response; 0 for a request."""
+    """Status of a response; 0 for a request."""
     headers: Mapping[str, str]
     """By names in lower case; of equal names the values with commas between."""

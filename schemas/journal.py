@@ -42,7 +42,7 @@ LAST_KIND: Final = 31
 CONTENT: Final = 2
 ARTIFACT: Final = 3
 MEMBERS: Final = frozenset({"tenantId", "contentHash", "artifactId", "bootstrapId", "uuid"})
-"""Of the keys of 2.x: each has one of them."""
+"""Members of the keys of 2.x: each has one of them."""
 _LENGTH: Final = struct.Struct(">i")
 USUAL_TENANTS: Final = ("", "_")
 

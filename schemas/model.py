@@ -71,7 +71,7 @@ class Reference(NamedTuple):
     """As the schema spells it: a full name of Avro, an import of Protobuf, a `$ref` of JSON."""
     subject: str = ""
     version: int = 0
-    """Of the schema that is referred to; 0 where unknown, as an empty subject."""
+    """Version of the schema that is referred to; 0 where unknown, as an empty subject."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -158,7 +158,7 @@ class HttpClient:
         raise _explained(found)
 
     def _followed(self, target: str, lines: list[socket.socket], late: threading.Event) -> Answer:
-        asked = target
+        requested = target
         for _ in range(LIMITS.redirects + 1):
             here = (self.address.host, self.address.port)
             # Another thread can shut the connection down by its duplicate, whatever TLS does.
@@ -171,7 +171,7 @@ class HttpClient:
                     raise TimeoutError
                 head, body = self._once(target, raw)
             if head.status not in _REDIRECTS:
-                return Answer(asked, head, body)
+                return Answer(requested, head, body)
             target = self._redirected(target, head.headers.get("location", ""))
         raise RegistryError("too many redirects")
 

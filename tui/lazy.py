@@ -27,7 +27,7 @@ class LazyGroup(click.Group):
         self, *args: Any, sections: Sections, homes: Mapping[str, str], **options: Any
     ) -> None:
         """`homes`: modules below `kafkascope` of commands that have none of their name in
-        `analyzer.commands`; behind a colon the attribute, if that has another name."""
+        `analyzer.commands`; after a colon the attribute, if that has another name."""
         super().__init__(*args, **options)
         self.sections, self.homes = sections, homes
         self.names = [name for helps in sections.values() for name in helps]

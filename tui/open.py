@@ -196,18 +196,18 @@ def _in_browser(options: ReadOptions, live: LiveOptions, port: str | None) -> in
     )
 
 
-def tab_words(told: dict[str, Any]) -> list[str]:
+def tab_words(options: dict[str, Any]) -> list[str]:
     """Return the command line of a tab, from the options of `open --web`."""
-    words = ["open", "--tab", "-t", told["time_format"], "--legs", told["legs"]]
-    words += ["--plain"] if told["plain"] else []
-    words += ["-Y", told["filter_text"]] if told["filter_text"] else []
-    for name, values in (("-d", told["decode_as"]), ("--keylog", told["keylog"])):
+    words = ["open", "--tab", "-t", options["time_format"], "--legs", options["legs"]]
+    words += ["--plain"] if options["plain"] else []
+    words += ["-Y", options["filter_text"]] if options["filter_text"] else []
+    for name, values in (("-d", options["decode_as"]), ("--keylog", options["keylog"])):
         for value in values:
             words += [name, value]
-    words += ["--time-zone", told["zone"]] if told["zone"] else []
+    words += ["--time-zone", options["zone"]] if options["zone"] else []
     schemas = ("schema_folders", "assigned", "registry", "registry_ca", "no_schemas")
-    words += SchemaOptions(*(told[each] for each in schemas)).words()
-    return [*words, "--", *told["inputs"]]
+    words += SchemaOptions(*(options[each] for each in schemas)).words()
+    return [*words, "--", *options["inputs"]]
 
 
 class LiveOptions(NamedTuple):

@@ -45,7 +45,7 @@ class BoardState(NamedTuple):
     """Column and direction of the table; None: the usual order."""
     row: Position
     low_row: Position
-    """Of the tab; its key is the number of the line."""
+    """Row of the tab; its key is the number of the line."""
     below: bool
     """Whether the tab had the focus."""
 
@@ -58,7 +58,7 @@ class ViewState(NamedTuple):
     """As it was written: `@slow`."""
     order: Order | None
     row: Position
-    """Of the list of exchanges, by their numbers."""
+    """Row of the list of exchanges, by their numbers."""
     following: bool
     """Whether the list stayed on its newest row."""
     pane: str

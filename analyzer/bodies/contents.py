@@ -167,9 +167,9 @@ def contents_of(blobs: list[bytes] | tuple[Any, ...] | None) -> Contents:
         notes.append(Note("error", f"{noun} a checksum mismatch"))
     if nulls:
         notes.append(Note("note", f"{NULLS}{nulls}", "response"))
-    told = tuple(names), tuple(producers), tuple(epochs), tuple(notes)
+    columns = tuple(names), tuple(producers), tuple(epochs), tuple(notes)
     formats = tuple(sorted(magics)) if magics - {RECORD_BATCH} else ()
-    return _contents((records, count, *told, formats))
+    return _contents((records, count, *columns, formats))
 
 
 def counted(facts: BodyFacts) -> BodyFacts:

@@ -145,13 +145,13 @@ def _other_layout(side: Side, misfit: Misfit, payload: bytes) -> Undecoded:
 def _checked(
     side: Side, decoded: Decoded, payload: bytes, header: RequestHeader
 ) -> tuple[Decoded | None, tuple[Undecoded, ...]]:
-    """Return a message that was decoded, and the bytes behind its end, where there are any: then it
+    """Return a message that was decoded, and the bytes after its end, where there are any: then it
     may be another version's, of which its own layout reads only a part."""
     left = len(payload) - decoded.end
     if not left:
         return decoded, ()
     misfit = misfit_of(payload, header.api_key, header.api_version, side)
-    # librdkafka's Metadata has 3 bytes too many, which fit an old body behind a new header: a
+    # librdkafka's Metadata has 3 bytes too many, which fit an old body after a new header: a
     # header of the other form counts for the stated version alone, and not for a byte at the end.
     mixed = misfit is not None and misfit.header_tags is not None
     own = misfit is not None and header.api_version in misfit.versions and left > 1

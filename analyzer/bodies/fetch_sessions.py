@@ -179,23 +179,23 @@ class FetchSessions(Resumable):
     def response(
         self,
         key: int,
-        asked: dict[str, Any],
-        answer: dict[str, Any],
+        request: dict[str, Any],
+        response: dict[str, Any],
         session: FetchSession | None = None,
     ) -> FetchSession | None:
         """Process a response: it opens sessions and ends those that the broker has lost. Return
         the session of the request with what the response implies."""
-        error = answer.get("error_code", 0)
+        error = response.get("error_code", 0)
         if key != FETCH:
             if error in SESSION_ERRORS:
-                self._close((asked["group_id"], asked["member_id"]))
+                self._close((request["group_id"], request["member_id"]))
             return session
-        old, new = asked.get("session_id", 0), answer.get("session_id", 0)
-        if error in SESSION_ERRORS or (new and asked.get("session_epoch") == 0):
-            self.fetched(old, new, error, listed(asked))
+        old, new = request.get("session_id", 0), response.get("session_id", 0)
+        if error in SESSION_ERRORS or (new and request.get("session_epoch") == 0):
+            self.fetched(old, new, error, listed(request))
         if session is None:
             return None
-        return self.returned(session, _with_records(answer) - listed(asked).keys())
+        return self.returned(session, _with_records(response) - listed(request).keys())
 
     def returned(self, session: FetchSession, unlisted: Iterable[Partition]) -> FetchSession:
         """Return the session of a request with the offsets of partitions that only its response
@@ -268,9 +268,9 @@ def _implied(
     partitions: Collection[Partition], topics: Iterable[str | bytes] | None = None
 ) -> Implied:
     size = len(partitions)
-    told = tuple(partitions) if size <= LISTED else None
+    shown = tuple(partitions) if size <= LISTED else None
     topics = _by_topic(partitions) if topics is None else topics
-    return Implied(size, told, tuple(islice(topics, LISTED)))
+    return Implied(size, shown, tuple(islice(topics, LISTED)))
 
 
 def topic_of(topic: dict[str, Any]) -> str | bytes:

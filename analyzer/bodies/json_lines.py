@@ -46,17 +46,17 @@ def _answer(
     if reason := too_much(line, limits):
         return _refusal(reason, 0, "")
     try:
-        asked = loads(line)
-        return work(_layout(asked), asked)
+        request = loads(line)
+        return work(_layout(request), request)
     except DissectError as error:
         return _refusal(error.reason, error.offset, error.path)
     except ValueError as error:
         return _refusal(f"no JSON: {error}", getattr(error, "pos", 0), "")
 
 
-def _decoded(layout: Layout, asked: Any) -> bytes:
+def _decoded(layout: Layout, request: Any) -> bytes:
     try:
-        data = bytes.fromhex(asked["hex"])
+        data = bytes.fromhex(request["hex"])
     except (KeyError, TypeError, ValueError):
         raise DissectError('"hex" is missing or no hexadecimal text') from None
     try:
@@ -72,10 +72,10 @@ def _decoded(layout: Layout, asked: Any) -> bytes:
         return dumps({"ok": True, "body": body})
 
 
-def _encoded(layout: Layout, asked: Any) -> bytes:
-    if "body" not in asked:
+def _encoded(layout: Layout, request: Any) -> bytes:
+    if "body" not in request:
         raise DissectError('"body" is missing')
-    body = body_from_json(layout, asked["body"])
+    body = body_from_json(layout, request["body"])
     try:
         data = writer(layout)(body)
     except WRITER_REFUSALS:
@@ -96,10 +96,10 @@ def _loads(line: bytes) -> Any:
             raise ValueError("too many levels") from None
 
 
-def _layout(asked: Any) -> Layout:
-    if not isinstance(asked, dict):
+def _layout(request: Any) -> Layout:
+    if not isinstance(request, dict):
         raise DissectError('an object {"message", "version", ...} is wanted')
-    name, version = asked.get("message"), asked.get("version")
+    name, version = request.get("message"), request.get("version")
     if not isinstance(name, str):
         raise DissectError('"message" is missing or no text')
     if type(version) is not int:

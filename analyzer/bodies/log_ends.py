@@ -69,7 +69,7 @@ class LogEnds(Resumable):
 
     def response(
         self,
-        asked: dict[str, Any],
+        request: dict[str, Any],
         sent_ns: int,
         answer: dict[str, Any],
         told_ns: int,
@@ -82,15 +82,15 @@ class LogEnds(Resumable):
         Brokers of 2.8 and 3.6 returned FENCED_LEADER_EPOCH after exactly max_wait_ms, repeatedly.
         """
         # Comparisons rather than `min` and `max`: this runs for every response.
-        wanted = asked["min_bytes"]
-        most = asked.get("max_bytes", wanted)
+        wanted = request["min_bytes"]
+        most = request.get("max_bytes", wanted)
         if most < wanted:
             wanted = most
         if wanted < 1:
             wanted = 1
-        committed = asked.get("isolation_level") == READ_COMMITTED
+        committed = request.get("isolation_level") == READ_COMMITTED
         # A leader also delays responses to followers to keep to a replication quota.
-        provable = not is_follower(asked)
+        provable = not is_follower(request)
         known = self.known
         before = len(known)
         had = denied = 0
@@ -125,20 +125,20 @@ class LogEnds(Resumable):
                 known[place] = _log_end((told_ns, high, stable))
         if self._ledger is not None and len(known) > before:
             self._ledger.buffered_bytes += (len(known) - before) * LOG_END_BYTES
-        return had >= wanted or (denied > 0 and denied >= _count(asked, session))
+        return had >= wanted or (denied > 0 and denied >= _count(request, session))
 
 
-def is_follower(asked: dict[str, Any]) -> bool:
+def is_follower(request: dict[str, Any]) -> bool:
     """Return whether a broker or controller fetches to replicate the log."""
-    if "replica_state" in asked:
-        return bool(asked["replica_state"]["replica_id"] >= 0)
-    return bool(asked.get("replica_id", -1) >= 0)
+    if "replica_state" in request:
+        return bool(request["replica_state"]["replica_id"] >= 0)
+    return bool(request.get("replica_id", -1) >= 0)
 
 
-def _count(asked: dict[str, Any], session: FetchSession | None) -> int | float:
+def _count(request: dict[str, Any], session: FetchSession | None) -> int | float:
     """Return the number of partitions fetched; infinity where it is unknown."""
     if session is None:
-        return len(listed(asked))
+        return len(listed(request))
     return float("inf") if session.implied is None else session.implied.size
 
 

@@ -55,8 +55,8 @@ class NodeAddresses:
         addresses where brokers give host names. None when that is unknown."""
         if self._at is None:
             self._at = {}
-            for node, told in self._addresses.items():
-                for place in (told, int(told.rpartition(":")[2])):
+            for node, text in self._addresses.items():
+                for place in (text, int(text.rpartition(":")[2])):
                     self._at.setdefault(place, []).append(node)
         found = self._at.get(address) or self._at.get(port, [])
         return found[0] if len(found) == 1 else None

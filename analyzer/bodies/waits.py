@@ -55,7 +55,7 @@ class Waits(Resumable):
         self,
         key: int,
         asking: Spot,
-        asked: dict[str, Any] | None,
+        request: dict[str, Any] | None,
         answering: Spot,
         response: dict[str, Any] | None,
         session: FetchSession | None = None,
@@ -73,10 +73,10 @@ class Waits(Resumable):
                 taken = self._answered_ns
                 queued = max(0, min(self._until_ns, taken, answering.last_ns) - sent)
             self._sent_ns, self._answered_ns = sent, answering.first_ns
-        if key not in WAITING or asked is None or response is None:
+        if key not in WAITING or request is None or response is None:
             return queued
         prompt = key in WAITS_FOR_DATA and self.ends.response(
-            asked, sent, response, answering.first_ns, session
+            request, sent, response, answering.first_ns, session
         )
         own = 0
         if response.get("error_code"):
@@ -86,9 +86,11 @@ class Waits(Resumable):
         # With min_bytes 0 a consumer's Fetch needs no data. KRaft's voters and observers ask for 0,
         # too, but the broker makes them wait; so it does with share consumers, whatever they ask
         # for.
-        elif not (prompt or (asked["min_bytes"] <= 0 and key == FETCH and not is_follower(asked))):
+        elif not (
+            prompt or (request["min_bytes"] <= 0 and key == FETCH and not is_follower(request))
+        ):
             # The wait is over when the response begins: the rest of it takes as long as it takes.
-            own = max(0, min(answering.first_ns - taken, asked["max_wait_ms"] * 1_000_000))
+            own = max(0, min(answering.first_ns - taken, request["max_wait_ms"] * 1_000_000))
         if own:
             self._until_ns = max(self._until_ns, taken + own)
         return queued + own

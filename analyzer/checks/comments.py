@@ -63,8 +63,8 @@ class Comments:
 def _answer(row: Row) -> str:
     """Return the API and client of a request, its result and latency."""
     api = row.api if row.api_version is None else f"{row.api} v{row.api_version}"
-    told = result(row)
+    text = result(row)
     for sign in _SIGNS:
-        told = told.removeprefix(sign)
+        text = text.removeprefix(sign)
     after = "" if row.latency_ns is None else f", after {duration(row.latency_ns)}"
-    return f"{api} of {row.client_id or row.client_address}: {told}{after}"
+    return f"{api} of {row.client_id or row.client_address}: {text}{after}"

@@ -31,8 +31,8 @@ def junit(found: Sequence[Checked], rules: Iterable[str], times: Times, source: 
     """Return the document. `rules`: those that ran; `source`: inputs as words of a shell."""
     from xml.etree.ElementTree import Element, SubElement, indent, tostring
 
-    told = {each.name for each in unfolded(one.cause for one in found)}
-    silent = [rule for rule in rules if rule not in told]
+    reported = {each.name for each in unfolded(one.cause for one in found)}
+    silent = [rule for rule in rules if rule not in reported]
     failures = sum(bool(each.failing) for each in found)
     skipped = sum(each.known for each in found)
     counts = {

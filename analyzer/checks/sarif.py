@@ -40,14 +40,14 @@ def sarif(
     found: Sequence[Checked], rules: Iterable[str], inputs: Sequence[str], compared: bool
 ) -> dict[str, Any]:
     """Return the log. `rules`: those that were run; `compared`: whether there was a baseline."""
-    asked = [RULES[name] for name in rules]
-    places = {rule.name: place for place, rule in enumerate(asked)}
+    selected = [RULES[name] for name in rules]
+    places = {rule.name: place for place, rule in enumerate(selected)}
     where = [_location(each) for each in inputs[:MOST_INPUTS]]
     driver = {
         "name": "kafkascope",
         "version": _version(),
         "informationUri": HOME,
-        "rules": [_rule(rule) for rule in asked],
+        "rules": [_rule(rule) for rule in selected],
     }
     results = []
     for each in found:

@@ -1,18 +1,18 @@
 """Both directions of one Kafka connection: chunks in, exchanges out.
 
-Pairs requests with responses by correlation id, knows when no response is due (acks=0), the SASL
-phases and what happens at gaps and at the end. One bad frame never ends a connection: it becomes an
-`Undecoded`. Sans-I/O; time arrives with the data.
+Pairs requests with responses by correlation id, and handles requests without a response (acks=0),
+SASL phases, gaps, and the end of the connection. One bad frame never ends a connection: it becomes
+an `Undecoded`. Sans-I/O; time arrives with the data.
 """
 
 # How an exchange is made
 #
-#   chunk of the client -> _take_request_chunk -> FrameBuffer.each -> _request -> _register
+#   chunk of the client -> _take_request_chunk -> FrameBuffer.units -> _request -> _register
 #       -> InFlight.add: the request waits, or `_emit` at once (acks=0)
-#   chunk of the broker -> FrameBuffer.each -> _response -> InFlight.take
+#   chunk of the broker -> FrameBuffer.units -> _response -> InFlight.take
 #       -> _emit_answered -> _emit
 #
-# What is not so simple, and where it is decided:
+# The difficult cases, and where they are decided:
 #
 # - Bytes that are no frame: `FrameBuffer` searches for the next one and reports `Skipped`. Where no
 #   byte was missing before them, they get a row of their own (`_emit_lost_framing`), because then
@@ -21,7 +21,7 @@ phases and what happens at gaps and at the end. One bad frame never ends a conne
 #   it, so that a response may come before the last bytes of its request (`_partial`), or before
 #   all of them (`_unmatched_responses`).
 # - Gaps in the responses: brokers answer the requests of a connection in order, so that the first
-#   response behind a gap says which requests were answered inside it (`_emit_answered`).
+#   response after a gap says which requests were answered inside it (`_emit_answered`).
 # - Raw SASL tokens, which have no header: `phases` knows when they are due.
 # - Whole requests and responses in order, which most are: the kernel reads them (`_ordinary`,
 #   decision 0051). It is left at the first event that it does not read, and entered again when
@@ -114,12 +114,12 @@ NOT_A_RESPONSE: Final = "the server sent bytes that are not a Kafka response"
 IN_A_GAP: Final = "its response fell into a gap in the capture"
 NO_FRAMING: Final = "the broker's stream lost its framing"
 
-# First bytes of a server, from which on an unrecognized protocol is called unknown: fewer may be
-# part of the size of a response.
+# From this many first bytes of a server on, an unrecognized protocol is called unknown: fewer may
+# be part of the size of a response.
 MIN_HEAD_BYTES: Final = 4
 
-# Bytes that begin no frame, as far as a row shows them. They may be payload of the frame before,
-# with values of records, so that a row must not show much.
+# Bytes shown in a row when they begin no frame. They may be payload of the frame before, with
+# values of records, so a row must not show many.
 SHOWN_BYTES: Final = 16
 
 _INT = struct.Struct(">i")
@@ -178,7 +178,7 @@ class Conversation(Resumable):
         self.client = client
         self._ends: tuple[Endpoint, Endpoint] = connection.ends(client)
         self._has_responded = False
-        """A response was paired, so that the other end is a broker, and in `Context.brokers`."""
+        """A response was paired: the other end is a broker, and is in `Context.brokers`."""
         self._context = context
         self._frame_listener = context.frame_listener if zookeeper is None else None
         self._zookeeper = zookeeper
@@ -196,12 +196,11 @@ class Conversation(Resumable):
             self._responses.resync()
         self._partial: Pending | None = None
         """The request whose last bytes are missing, though its response was seen."""
-        # A list, for it is short: an empty deque takes 750 bytes on each connection.
+        # A list, because it is short: an empty deque takes 750 bytes on each connection.
         self._unmatched_responses: list[Frame] = []
         """Responses whose requests have not been delivered yet, the oldest first."""
         self._gap_in_responses = ""
-        """Why bytes of the responses are missing since the last one that was paired; empty when
-        none are."""
+        """Why response bytes are missing since the last paired response; empty: none are."""
         self._responses_begin = 0
         """Offset at which the responses begin, or continue after the last gap."""
         self._requests_unbroken = not midstream and zookeeper is None
@@ -211,7 +210,7 @@ class Conversation(Resumable):
         self._skipped_bytes = 0
         """Bytes skipped since the last exchange, which gets a note about them."""
         self._acknowledged = False
-        """A Produce whose acks field the snaplen cut off was answered, so that others are, too."""
+        """A Produce whose acks field the snaplen cut off was answered: others will be, too."""
         self._ended = ""
         """How the connection ended, as far as that is known."""
         self._ended_ns: int | None = None
@@ -222,7 +221,7 @@ class Conversation(Resumable):
         self._out: list[Exchange] = []
         self._ordinary: Ordinary | None = None
         self.opener: TlsStream | None = None
-        """What decrypts its bytes, and tells all that is not ordinary by events; None in plain."""
+        """Decrypts its bytes, and emits events for what is not ordinary; None for plaintext."""
 
     def dump(self) -> Dump:
         self.leave_kernel()
@@ -244,8 +243,8 @@ class Conversation(Resumable):
 
     @property
     def synchronized(self) -> bool:
-        """Whether chunks of a direction may be joined: the connection is Kafka's, no response waits
-        for its request, and frames follow each other."""
+        """Whether chunks of a direction may be joined: a response was paired, no response waits for
+        its request, and both directions have their framing."""
         if not self._has_responded or self._unmatched_responses:
             return False
         return not (self._requests.resyncing or self._responses.resyncing)
@@ -266,7 +265,7 @@ class Conversation(Resumable):
             if event.direction == self.client:
                 self._take_request_chunk(event)
             else:
-                for units in self._responses.each(event):
+                for units in self._responses.units(event):
                     self._take_responses(units)
         elif isinstance(event, Gap):
             if event.direction == self.client:
@@ -301,14 +300,14 @@ class Conversation(Resumable):
     def _attach_kernel(self) -> None:
         """Let reassembly give the kernel bytes before they become events (`Context.direct`)."""
         connection, ordinary = self.connection, self._ordinary
-        apart = (connection.tls is None) == (self.opener is None) and not connection.compared
-        if self._context.direct and ordinary is not None and apart:
+        readable = (connection.tls is None) == (self.opener is None) and not connection.compared
+        if self._context.direct and ordinary is not None and readable:
             ordinary.reader.opener = self.opener
             connection.reader = ordinary.reader
 
     def _is_ordinary(self) -> bool:
-        """Return whether the kernel can take over: nothing is pending that it would have to be
-        given, and no login, gap or search that it cannot read is in progress."""
+        """Return whether the kernel can take over: nothing is pending that the kernel would need,
+        and no login, gap or search is in progress, which the kernel cannot read."""
         requests, responses = self._requests, self._responses
         remarks = self._context.remarks
         return not (
@@ -372,15 +371,14 @@ class Conversation(Resumable):
 
     @property
     def held(self) -> int:
-        """Bytes of memory: requests in flight, partial frames, and state of partitions."""
+        """Memory in bytes: requests in flight, partial frames, and state of partitions."""
         buffered = self._in_flight.held + self._requests.held + self._responses.held
         if self._ordinary is not None:
             buffered += self._ordinary.reader.held
         return buffered + self._fetching.held + self._waits.held
 
     def drop_cache(self) -> int:
-        """Drop the state of partitions, without which no exchange is lost; return the bytes of
-        memory that it took."""
+        """Drop the state of partitions, which loses no exchange; return its memory in bytes."""
         held = self._fetching.held + self._waits.held
         if held:
             self._fetching.evict()
@@ -403,9 +401,9 @@ class Conversation(Resumable):
             self._emit_unanswered(pending, "none was seen while many later requests were sent")
 
     def _emit_unanswered(self, pending: Pending, reason: str = "") -> None:
-        """Emit a request to which no response will come. Without a `reason` the best explanation
-        is taken: another protocol, a gap, a later request that was answered first, the end of the
-        connection; the last one is the end of the capture."""
+        """Emit a request that gets no response. Without a `reason` the first that applies is taken:
+        another protocol, a gap, a later request that was answered first, the end of the connection,
+        the end of the capture."""
         protocol = self.connection.server
         if not reason and self._speaks_another_protocol:
             reason = NOT_A_RESPONSE
@@ -425,8 +423,8 @@ class Conversation(Resumable):
 
     def unsettled(self, begun: list[Origin]) -> int:
         """Add the origins of incomplete exchanges to `begun`; return the watermark: the first
-        packet in which the begin of another exchange may still be found, or `BEHIND_ALL`. Before
-        it numbers are final (decision 0049)."""
+        packet in which another exchange may still be found to begin, or `BEHIND_ALL`. Numbers
+        before the watermark are final (decision 0049)."""
         if self._ordinary is not None:
             return self._ordinary.unsettled(begun)
         if len(self._in_flight) or self._in_flight.tokens:
@@ -450,11 +448,11 @@ class Conversation(Resumable):
     # --- requests
 
     def _take_request_chunk(self, event: Chunk) -> None:
-        # A response is an orphan when a request that was sent later has been read without finding
-        # its own. That is judged by the times of packets, so that the result does not depend on
-        # how many of them come in one chunk.
+        # A response is an orphan once a request that was sent later has been read, and its own has
+        # not. Packet times decide, so the result does not depend on how many packets are in a
+        # chunk.
         for chunk in event.by_piece() if self._unmatched_responses else (event,):
-            for units in self._requests.each(chunk):
+            for units in self._requests.units(chunk):
                 self._take_requests(units)
             if self._unmatched_responses:
                 self._match_responses(chunk.pieces[-1].time_ns)
@@ -481,8 +479,8 @@ class Conversation(Resumable):
         header = self._header_of(frame.payload)
         decodable = header is not None and (header.api_key, header.api_version) in DECODABLE
         if not decodable and is_token(frame.payload):
-            # The SaslHandshake before it is not in the capture. As an opaque frame its bytes, a
-            # password perhaps, would be shown.
+            # The SaslHandshake before it is not in the capture. An opaque frame would show its
+            # bytes, perhaps a password.
             self._token(frame)
             return
         if header is None and frame.cut:
@@ -498,8 +496,8 @@ class Conversation(Resumable):
         self._register(pending, frame)
 
     def _header_of(self, payload: bytes) -> RequestHeader | None:
-        """Return the header of a request; None for bytes that cannot be one. Keys below 1024 pass
-        although no API is known for them: newer releases and vendors add some."""
+        """Return the header of a request; None for bytes that are no header. Unknown API keys below
+        1024 pass: newer releases and vendors add some."""
         if self._zookeeper is not None:
             return self._zookeeper.header_of(payload)
         try:
@@ -579,8 +577,8 @@ class Conversation(Resumable):
         return bool(self.connection.server) and not self._has_responded
 
     def _note_greeting(self, offset: int, head: bytes) -> bool:
-        """Note the protocol of bytes that are no response, where they are the server's first, or
-        the first after a gap; return whether it is another protocol."""
+        """Note the protocol of bytes that are no response, if they are the server's first, or the
+        first after a gap; return whether they are another protocol."""
         connection = self.connection
         if offset != self._responses_begin or self._has_responded or self._zookeeper:
             return False
@@ -605,7 +603,7 @@ class Conversation(Resumable):
             self._emit_unpaired("orphan", None, Response(frame, None, None), reason, undecoded)
 
     def _emit_bad_size(self, side: Side, unit: Skipped) -> None:
-        """Emit bytes that follow a whole frame, and begin with four that are no size of a frame."""
+        """Emit bytes that follow a whole frame, and do not begin with the size of a frame."""
         if unit.lost_at is None or not unit.offset or len(unit.head) < 4:
             return
         size, head, now = _int_at(unit.head)[0], unit.head, unit.time_ns
@@ -624,8 +622,8 @@ class Conversation(Resumable):
         self._skip(unit)
 
     def _skip_responses(self, unit: Skipped) -> None:
-        sound, self._responses_unbroken = self._responses_unbroken, False
-        if sound and unit.lost_at is not None:
+        unbroken, self._responses_unbroken = self._responses_unbroken, False
+        if unbroken and unit.lost_at is not None:
             self._gap_in_responses = NO_FRAMING
             self._emit_bad_size("response", unit)
         self._gap_in_responses = self._gap_in_responses or IN_A_GAP
@@ -863,7 +861,7 @@ class Conversation(Resumable):
     def _read_answer(
         self, pending: Pending, answer: Frame
     ) -> tuple[Decoded | None, tuple[Undecoded, ...]]:
-        """Decode a response, and update the state of the connection and of the session from it."""
+        """Decode a response, and update the state of connection and session from it."""
         header = pending.header
         if header is None:
             return None, cut_of(answer, "response") if answer.cut else ()

@@ -42,12 +42,12 @@ _SENTENCES: Final = {
     TLS: f"{TLS}: pass its key log (--keylog; `kafkascope tls-keys` shows how to obtain one), or "
     "capture through `kafkascope proxy`"
 }
-"""Of protocols of which there is more to say than that they are not Kafka."""
+"""Sentences about protocols of which there is more to say than that they are not Kafka."""
 
 
 UNKNOWN: Final = "not a Kafka request: unknown protocol"
 GIVEN_UP: Final = "protocol not detected: too many idle connections at once"
-"""Of connections that were silent when the memory was needed."""
+"""Reason for connections that were silent when the memory was needed."""
 
 NO_HEADER: Final = "no valid request header"
 HEADER_MISSING: Final = "the request header is missing from the capture"
@@ -86,7 +86,7 @@ def is_tls(data: plausible.Data) -> bool:
 
 def stand_in(data: plausible.Data) -> bytes:
     """Return bytes that may replace the first ones without their content: with asterisks
-    behind them `describe` calls them the same kind of thing, and `look` takes them for Kafka no
+    after them `describe` calls them the same kind of thing, and `look` takes them for Kafka no
     more than the original."""
     sign = sign_of(data)
     if sign or len(data) < 4:
@@ -94,7 +94,7 @@ def stand_in(data: plausible.Data) -> bytes:
     (size,) = _SIZE.unpack_from(data)
     if size < 0:
         return _SIZE.pack(-1)
-    # Four asterisks are a size beyond all limits; behind a size they would be a hidden token.
+    # Four asterisks are a size beyond all limits; after a size they would be a hidden token.
     return (
         b"" if size > LIMITS.frame_bytes else (_SIZE.pack(min(size, ord("*"))) + b"-")[: len(data)]
     )

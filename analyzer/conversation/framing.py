@@ -39,7 +39,7 @@ class Skipped(NamedTuple):
     size: int
     time_ns: int
     head: bytes
-    """What stands there, as far as it is held: it may go on behind them."""
+    """What stands there, as far as it is held: it may go on after them."""
     lost_at: Part | None = None
     """Where those of the first packet stand in the input, when they follow a whole frame and begin
     with a size that is none: no gap took it away."""
@@ -156,14 +156,14 @@ class FrameBuffer(Resumable):
             self._resync = ResyncBuffer(self.heuristic)
 
     def feed(self, chunk: Chunk) -> list[Unit]:
-        """Return the frames that end with these bytes, for owners whose sense does not change with
-        them: others take them `each` at a time."""
-        return [unit for units in self.each(chunk) for unit in units]
+        """Return the frames that end in a chunk, for owners whose heuristic learns nothing from
+        frames; others use `units`."""
+        return [unit for units in self.units(chunk) for unit in units]
 
-    def each(self, chunk: Chunk) -> Iterator[list[Unit]]:
-        """Yield the frames that end with these bytes, in lists: those up to the first nonsense;
-        then, for each packet, what a search finds. That depends on what is there, and on what the
-        sense knows by then; not on how many packets came at once."""
+    def units(self, chunk: Chunk) -> Iterator[list[Unit]]:
+        """Yield the frames that end in a chunk, in lists: those before the first bytes that are no
+        frame, then the results of the search, packet by packet. So the search depends on what the
+        heuristic has learned by then, and not on how many packets are in a chunk."""
         read = 0
         if self._resync is None:
             out: list[Unit] = []

@@ -84,7 +84,7 @@ class ConversationLimits(NamedTuple):
 
     # The password of a session that is resumed: servers give 16 bytes.
     password_bytes: int = 64
-    # A frame behind a gap: servers take 1 MB (jute.maxbuffer).
+    # A frame after a gap: servers take 1 MB (jute.maxbuffer).
     zookeeper_frame_bytes: int = 64 << 20
 
     # --- HTTP, of schema registries

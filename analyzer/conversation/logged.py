@@ -147,11 +147,11 @@ class LoggedLine:
     def exchange(self) -> Exchange:
         """Make the exchange."""
         completed, header, connection = self.completed, self.header, self.connection
-        asked, told, silent = completed.request, completed.response, self._is_silent()
-        frame, later, place = self._side(0, asked.layout)
+        sent, received, silent = completed.request, completed.response, self._is_silent()
+        frame, later, place = self._side(0, sent.layout)
         request, response = Request(frame, header, later, place), None
         if not silent:
-            frame, later, place = self._side(1, told.layout)
+            frame, later, place = self._side(1, received.layout)
             response = Response(frame, header.correlation_id, later, place, header)
         return Exchange(
             self.number,
@@ -170,7 +170,7 @@ class LoggedLine:
             self.software,
             _user(completed.principal),
             reason=ACKS_0 if silent else "",
-            notes=_notes(asked.gap, asked.unknown, told.gap, told.unknown, silent=silent),
+            notes=_notes(sent.gap, sent.unknown, received.gap, received.unknown, silent=silent),
             fetch_session=self.fetch_session,
             wait_ns=self._wait_ns(),
             facts=self.facts,
@@ -367,7 +367,7 @@ class LoggedConnections:
 
 
 def _behind(completed: Completed, done_ns: int) -> Completed:
-    """Return a completed request that begins behind the one before on its connection. A broker
+    """Return a completed request that begins after the one before on its connection. A broker
     reads no request before the response to the last one is sent (`Processor` mutes the channel),
     but times of lines are cut to milliseconds or seconds: without this, two Fetches of one
     millisecond change places, and the reader seems to go back."""

@@ -81,11 +81,11 @@ def _plan(key: int, version: int) -> Plan | None:
     names = f"{api.name}Request", f"{api.name}Response"
     if any(variants_of(name, version) for name in names):
         return None
-    asked, answer = layouts_of(key, version)
-    plan = Plan(api.name, key, version, node_of(asked), node_of(answer))
+    request, response = layouts_of(key, version)
+    plan = Plan(api.name, key, version, node_of(request), node_of(response))
     plan.flexible = request_header_version(key, version) == 2
     plan.response_at = 4 + response_header_version(key, version)
-    plan.request_teaches, plan.response_teaches = teaches(asked), teaches(answer)
+    plan.request_teaches, plan.response_teaches = teaches(request), teaches(response)
     return plan
 
 
@@ -152,7 +152,7 @@ class Ordinary:
 
     def leave(self) -> tuple[list[tuple[Pending, Frame]], list[Chunk]]:
         """Return the requests in flight, and bytes that the general conversation has to read, the
-        client's first. Nothing may be taken behind it."""
+        client's first. Nothing may be taken after it."""
         kernel = self.reader
         self._waits.clocks = kernel.sent_ns, kernel.answered_ns, kernel.until_ns
         self._phases.client_id = kernel.client_id
@@ -173,24 +173,24 @@ class Ordinary:
     def exchange(self, pair: Pair) -> Exchange:
         """Return the exchange of a pair."""
         plan, header = pair.plan, header_of(pair)
-        asked, told = _later(plan.key, plan.version)
+        request_later, response_later = _later(plan.key, plan.version)
         response = None
         if pair.answered:
             size = pair.response_end - pair.response_begin
             response = Response(
                 Unmade(partial(response_frame, pair), pair.response_offset),
                 pair.correlation_id,
-                told,
+                response_later,
                 spot=spot(
                     (pair.response_packet, pair.response_first_ns, pair.response_last_ns, size)
                 ),
-                asked=header,
+                request_header=header,
             )
         size = pair.end - pair.begin
         request = Request(
             Unmade(partial(request_frame, pair), pair.offset),
             header,
-            asked,
+            request_later,
             spot=spot((pair.packet, pair.first_ns, pair.last_ns, size)),
         )
         client, broker = self._ends
@@ -279,16 +279,16 @@ class Ordinary:
 
 @cache
 def _later(key: int, version: int) -> tuple[Later, Later]:
-    asked, told = layouts_of(key, version)
-    return Later(asked, _request), Later(told, _response)
+    request, response = layouts_of(key, version)
+    return Later(request, _request), Later(response, _response)
 
 
 def _request(frame: Frame, header: RequestHeader) -> Decoded:
     return decode_request(frame.payload, header)
 
 
-def _response(frame: Frame, asked: RequestHeader) -> Decoded:
-    return decode_response(frame.payload, asked.api_key, asked.api_version)
+def _response(frame: Frame, header: RequestHeader) -> Decoded:
+    return decode_response(frame.payload, header.api_key, header.api_version)
 
 
 def facts_of(pair: Pair) -> BodyFacts:
@@ -362,7 +362,7 @@ def pair_of(exchange: Exchange, reader: Reader) -> Pair | None:
     if not walk_response(plan.response, answer, plan.response_at, len(answer), pair.facts):
         return None
     pair.client_id, pair.number, pair.answered = header.client_id, exchange.number, True
-    # Payloads begin behind the size field.
+    # Payloads begin after the size field.
     pair.data, pair.begin, pair.end = data, -LEAST, len(data)
     pair.response, pair.response_begin, pair.response_end = answer, -LEAST, len(answer)
     pair.first_ns, pair.last_ns = request.spot.first_ns, request.spot.last_ns

@@ -114,7 +114,7 @@ class Overtaking(NamedTuple):
     """A request that was answered before an earlier one of its connection."""
 
     offset: int
-    """Of its first byte in the stream."""
+    """Offset of its first byte in the stream."""
     correlation_id: int
     api: str
     responses: int

@@ -42,7 +42,7 @@ class Phases(Resumable):
         self.tokens = False
         """Raw SASL tokens may come from the client."""
         self.mechanism = ""
-        """Of SASL, as the handshake named it."""
+        """Mechanism of SASL, as the handshake named it."""
         self.user = ""
         """Who authenticated, as far as the mechanism tells."""
         self.software = ""

@@ -37,7 +37,7 @@ class Plausibility(Enum):
 
 _SHORT = struct.Struct(">h")
 _BATCH = struct.Struct(">iqi4xB")
-# Bytes of the smallest entry of a message set, behind its length: null as key and as value.
+# Bytes of the smallest entry of a message set, after its length: null as key and as value.
 _MIN_BATCH: Final = 14
 _SIZE_AND_ID = struct.Struct(">ii")
 _UNPRINTABLE = re.compile(rb"[\x00-\x1f\x7f]")
@@ -51,7 +51,7 @@ _REQUEST = re.compile(
 
 
 def client_id_end(data: Data, at: int) -> int | None:
-    """Return the offset behind a client id that people could have chosen; -1 when bytes are
+    """Return the offset after a client id that people could have chosen; -1 when bytes are
     missing, None when it is nonsense."""
     if at + 2 > len(data):
         return -1

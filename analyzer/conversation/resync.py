@@ -2,7 +2,7 @@
 midstream.
 
 Bytes are held until a position looks like a frame and is confirmed: by the client id or correlation
-ids of the connection, by starting with a packet, or by the frame behind it. Every byte is examined
+ids of the connection, by starting with a packet, or by the frame after it. Every byte is examined
 a bounded number of times.
 """
 
@@ -31,8 +31,8 @@ from kafkascope.captures.model import Piece
 from kafkascope.captures.resumable import Resumable
 from kafkascope.captures.signatures import HEAD
 
-# A candidate that nothing else confirms waits for the frame behind it. Without a bound a size that
-# is chance would hold 512 MB and delay all exchanges behind it. Larger frames are found all the
+# A candidate that nothing else confirms waits for the frame after it. Without a bound a size that
+# is chance would hold 512 MB and delay all exchanges after it. Larger frames are found all the
 # same: they begin a packet, or repeat the client id.
 
 # Bytes that are held for a candidate.
@@ -135,7 +135,7 @@ class ResponseHeuristic(FrameHeuristic):
 
 
 class ResyncBuffer(Resumable):
-    """Bytes of one direction in which the begin of a frame is searched for."""
+    """Bytes of one direction in which the start of a frame is searched for."""
 
     STATE = ("_looked", "_offset", "_pieces", "_starts", "_search_at", "held", "surplus")
     __slots__ = (*STATE, "_heuristic")

@@ -31,7 +31,7 @@ HIDDEN: Final = "hidden"
 _ASSIGNMENT: Final = re.compile(
     r"set (?:request|response)\.[a-z0-9_.\[\]*]+ [-+*]?= |records set (?:value|key|header) "
 )
-"""Begin of an effect that sets fields or records; the value follows."""
+"""Start of an effect that sets fields or records; the value follows."""
 _OUR_WORDS: Final = (
     "delay normal throttle drop error stamp reset close half-close truncate corrupt-crc set "
     "records lose duplicate reorder corrupt crc value timestamp versions <= member expire "

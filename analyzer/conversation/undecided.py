@@ -1,6 +1,6 @@
 """A connection whose protocol is not known yet: its events are held until its bytes show it.
 
-From the begin of a connection the client's first bytes decide (`detect.look`): brokers never speak
+From the start of a connection the client's first bytes decide (`detect.look`): brokers never speak
 first. Midstream there are three ways, in this order: one end is a known broker or has a port of
 Kafka's; one end is a known ZooKeeper server; a search of the bytes finds a whole request
 (`_probe`). Sans-I/O.
@@ -291,7 +291,7 @@ class Undecided(Resumable):
                 # which would show the difference, is missing.
                 missing = unit.size - len(unit.payload)
                 sure = self.connection.handshake or unit.payload[:2] != b"\0\0"
-                # Our own recordings begin at the begin of a frame.
+                # Our own recordings begin at the start of a frame.
                 sure = sure or self.connection.interface_comment.startswith(OURS)
                 is_kafka = sure and look_cut(data, missing, kafka_port=False)
             else:

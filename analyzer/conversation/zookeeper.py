@@ -1,5 +1,5 @@
 """Connections to ZooKeeper: how they begin, what a session is, and where frames are found again
-behind a hole. Requests and answers are paired as Kafka's are, by xid. State without I/O."""
+after a hole. Requests and answers are paired as Kafka's are, by xid. State without I/O."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ SENT: Final = frozenset(map(int, ZOOKEEPER["ZooKeeperType"])) - {-10, -1, 0}
 
 
 def look_zookeeper(data: Data) -> Literal["zookeeper", "short", "other"]:
-    """Judge the first bytes of a client: a handshake, the begin of one, or neither."""
+    """Judge the first bytes of a client: a handshake, the start of one, or neither."""
     if len(data) < 4:
         return "other"
     (size,) = _INT.unpack_from(data)
@@ -82,7 +82,7 @@ class ZooKeeperSession(Resumable):
 
     def __init__(self) -> None:
         self.id: int | None = None
-        """Of the session, as the server gave it; as asked for where it refused that one."""
+        """Id of the session, as the server gave it; as asked for where it refused that one."""
         self.timeout_ms: int | None = None
         """As the server gave it."""
         self.user = ""
@@ -117,26 +117,27 @@ class ZooKeeperSession(Resumable):
         elif key == BASE + AUTH and not decoded.header["err"]:
             self.user = self._claimed or self.user
 
-    def notes(self, told: Decoded | None) -> tuple[Note, ...]:
+    def notes(self, response: Decoded | None) -> tuple[Note, ...]:
         """Return what is odd about an answer."""
-        if told is None or told.message != "zk.ConnectResponse" or told.body["timeout_ms"] > 0:
+        connected = response is not None and response.message == "zk.ConnectResponse"
+        if response is None or not connected or response.body["timeout_ms"] > 0:
             return ()
         text = "session refused: expired, or wrong password"
         return (Note("warning", text, "response"),)
 
-    def facts(self, asked: Decoded | None, told: Decoded | None) -> ZooKeeperFacts:
+    def facts(self, request: Decoded | None, response: Decoded | None) -> ZooKeeperFacts:
         """Return what a message with its answer, or an event, is about."""
         path: str | None = None
         event = ""
         zxid: int | None = None
-        if asked is not None:
-            path = _path_of(asked.body)
-        if told is not None:
-            zxid = told.header.get("zxid")
-            if told.message == "zk.WatcherEvent":
-                kind = told.body["type"]
+        if request is not None:
+            path = _path_of(request.body)
+        if response is not None:
+            zxid = response.header.get("zxid")
+            if response.message == "zk.WatcherEvent":
+                kind = response.body["type"]
                 event = ZOOKEEPER["ZooKeeperEvent"].get(kind, str(kind))
-                path = told.body["path"]
+                path = response.body["path"]
         return ZooKeeperFacts(self.id, path, event, zxid)
 
 

@@ -41,18 +41,18 @@ def may_hide(exchange: Exchange, side: Request | Response) -> bool:
         api = APIS.get(int.from_bytes(payload[:2], "big")) if len(payload) >= 8 else None
         if api is None or not exchange.reason.startswith(NO_HEADER):
             return is_token(payload) or is_answer(payload)
-    # The same for surplus behind a whole message: it may be of the message that a secret is in.
+    # The same for surplus after a whole message: it may be of the message that a secret is in.
     name = f"{api.name}{'Request' if isinstance(side, Request) else 'Response'}"
     return has_secrets(layout_of(name, api.versions.high))
 
 
 def _around(exchange: Exchange) -> Around:
-    asked = None if exchange.request is None else exchange.request.body
+    request = None if exchange.request is None else exchange.request.body
     nested = None
-    if exchange.api == "Envelope" and asked is not None and len(asked["request_data"]) >= 4:
-        key, version = struct.unpack_from(">hh", asked["request_data"])
+    if exchange.api == "Envelope" and request is not None and len(request["request_data"]) >= 4:
+        key, version = struct.unpack_from(">hh", request["request_data"])
         nested = (key, version)
-    protocol = (asked or {}).get("protocol_type") or ""
+    protocol = (request or {}).get("protocol_type") or ""
     about = exchange.zookeeper
     path = "" if about is None or about.path is None else about.path
     return Around(mechanism=exchange.mechanism, protocol_type=protocol, request=nested, path=path)

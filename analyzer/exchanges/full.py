@@ -161,19 +161,19 @@ def _with_records(
 
 def session_json(session: FetchSession, names: TopicNames) -> dict[str, Any]:
     implied = session.implied
-    told: dict[str, Any] = {
+    members: dict[str, Any] = {
         "id": session.id,
         "epoch": session.epoch,
         "incremental": session.incremental,
         "partitions": None,
     }
     if implied is None:
-        return told
+        return members
     if implied.partitions is None:
-        told["partition_count"] = implied.size
+        members["partition_count"] = implied.size
     else:
-        told["partitions"] = by_topic(implied.partitions, names)
-    return told
+        members["partitions"] = by_topic(implied.partitions, names)
+    return members
 
 
 def _embedded(exchange: Exchange) -> list[dict[str, Any]]:

@@ -46,7 +46,7 @@ class ExchangeLimits(NamedTuple):
 
     # --- request logs
 
-    # Lines that wait for their exchange; those behind them are read after the capture.
+    # Lines that wait for their exchange; those after them are read after the capture.
     waiting_lines: int = 200_000
     # Lines that are remembered, to find those that several inputs hold: a log beside what a
     # container runtime kept of it.

@@ -289,12 +289,12 @@ class OpenInput:
     def _number(self, found: list[Item]) -> list[Item]:
         """Take exchanges; return those that have their number by then."""
         hold = self._hold
-        told = with_origins(found)
+        pairs = with_origins(found)
         if self.live:
-            return self._numbered(hold.at_once(told))
+            return self._numbered(hold.at_once(pairs))
         self._unsettled += len(found)
         read = self.source.statistics.captured_bytes
-        late = hold.add(told)
+        late = hold.add(pairs)
         if self._unsettled < self._enough and read - self._settled_at < SETTLED_BYTES:
             return self._numbered(late)
         first, begun = self.unsettled()

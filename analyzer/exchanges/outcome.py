@@ -59,7 +59,7 @@ def _outcome(row: Row) -> str:
 
 
 def _subject(row: Row) -> str:
-    """Return what it refers to, behind a space: one partition, some topics, a group, or a node of
+    """Return what it refers to, after a space: one partition, some topics, a group, or a node of
     ZooKeeper."""
     if row.zookeeper is not None:
         about = row.zookeeper

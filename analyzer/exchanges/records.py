@@ -90,7 +90,7 @@ class RecordField(NamedTuple):
         self, data: bytes | None = None, damage: list[DissectError] | None = None
     ) -> Iterator[tuple[Batch, Opened]]:
         """Yield the whole batches of the field with their records, as far as these can be read: of
-        a damaged batch those before the damage, then the next batch; nothing behind what is no
+        a damaged batch those before the damage, then the next batch; nothing after what is no
         batch, which is noted in `damage`. `data`: the field's bytes with some of them masked."""
         octets = self.data if data is None else data
         try:
@@ -125,31 +125,31 @@ def fields_of(exchange: Exchange, names: TopicNames) -> Iterator[RecordField]:
 
 def fields_in(
     api_key: int | None,
-    asked: dict[str, Any] | None,
-    answer: dict[str, Any] | None,
+    request: dict[str, Any] | None,
+    response: dict[str, Any] | None,
     names: TopicNames,
 ) -> Iterator[RecordField]:
     """Yield the same of the bodies of request and response."""
-    if api_key == PRODUCE and asked is not None:
+    if api_key == PRODUCE and request is not None:
         given = None
-        for topic in asked["topic_data"]:
+        for topic in request["topic_data"]:
             name, topic_id = _topic(topic, "name", names)
             for partition in topic["partition_data"]:
                 if data := partition["records"]:
                     index = partition["index"]
                     if given is None:
-                        given = _given(answer)
+                        given = _given(response)
                     base = given.get((topic.get("name"), topic_id, index))
                     yield _field(("produce", name, topic_id, index, data, base, True))
-    elif api_key in (FETCH, SHARE_FETCH) and answer is not None:
-        for topic in answer["responses"]:
+    elif api_key in (FETCH, SHARE_FETCH) and response is not None:
+        for topic in response["responses"]:
             name, topic_id = _topic(topic, "topic", names)
             for partition in topic["partitions"]:
                 if data := partition["records"]:
                     index = partition["partition_index"]
                     yield _field(("fetch", name, topic_id, index, data, None, True))
-    elif api_key == FETCH_SNAPSHOT and answer is not None:
-        for topic in answer["topics"]:
+    elif api_key == FETCH_SNAPSHOT and response is not None:
+        for topic in response["topics"]:
             for partition in topic["partitions"]:
                 if data := partition["unaligned_records"]:
                     yield RecordField(
@@ -164,14 +164,14 @@ def _topic(topic: dict[str, Any], name: str, names: TopicNames) -> tuple[str | N
     return names.get(topic_id), topic_id
 
 
-def _given(answer: dict[str, Any] | None) -> dict[tuple[Any, ...], int]:
+def _given(response: dict[str, Any] | None) -> dict[tuple[Any, ...], int]:
     """Return the base offsets by (topic name, id, partition) for the partitions whose records the
     broker accepted."""
-    if answer is None:
+    if response is None:
         return {}
     return {
         (topic.get("name"), topic.get("topic_id"), partition["index"]): partition["base_offset"]
-        for topic in answer["responses"]
+        for topic in response["responses"]
         for partition in topic["partition_responses"]
         if partition["error_code"] == 0 and partition["base_offset"] >= 0
     }
@@ -364,7 +364,7 @@ def frame_of(
 ) -> tuple[bytes, bytes, bytes, bytes]:
     """Return what stands around the records of a batch: the start, with a place for the number of
     the exchange; what follows the headers; the end; and, of a record without headers and sequence,
-    all behind its value."""
+    all after its value."""
     start = {
         "source": source,
         "topic": topic,
@@ -382,8 +382,8 @@ def frame_of(
         "transactional": second and bool(attributes & TRANSACTIONAL),
         "control": second and bool(attributes & CONTROL),
     }
-    told = dumps(start)[1:-1].replace(b"%", b"%%")
-    head = b'{"schema":"record/1","exchange":%b,' + told + b',"offset":'
+    partition_json = dumps(start)[1:-1].replace(b"%", b"%%")
+    head = b'{"schema":"record/1","exchange":%b,' + partition_json + b',"offset":'
     tail = b"," + dumps(end)[1:-1] + b',"sequence":'
     last = b"," + dumps(rest)[1:] + separator
     return head, tail, last, b',"headers":[]' + tail + b"null" + last

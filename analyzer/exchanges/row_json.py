@@ -132,8 +132,8 @@ def _runs() -> Iterator[tuple[bool, list[Named]]]:
 
 def _members(columns: list[Named]) -> str:
     """Return the expression of the object with some columns of `row`."""
-    told = {name: text for each in columns for name, text in each.json.items()}
-    return "{" + ", ".join(f"{name!r}: {text}" for name, text in told.items()) + "}"
+    members = {name: text for each in columns for name, text in each.json.items()}
+    return "{" + ", ".join(f"{name!r}: {text}" for name, text in members.items()) + "}"
 
 
 def _line(parts: list[str]) -> str:

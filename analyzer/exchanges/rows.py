@@ -612,16 +612,16 @@ def _logged(exchange: Exchange) -> tuple[Any, ...]:
 def collected(exchange: Exchange) -> tuple[BodyFacts, Layout | None]:
     """Return what the bodies say, and the layout of the first one that is there."""
     request, response = exchange.request, exchange.response
-    asked = None if request is None else request.decoded
-    told = None if response is None else response.decoded
+    sent = None if request is None else request.decoded
+    received = None if response is None else response.decoded
     if exchange.zookeeper is not None:
-        return zookeeper_facts(asked, told), None
-    first = asked or told
+        return zookeeper_facts(sent, received), None
+    first = sent or received
     payloads = (
         b"" if request is None else request.frame.payload,
         b"" if response is None else response.frame.payload,
     )
-    return facts_in(asked, told, payloads), None if first is None else first.layout
+    return facts_in(sent, received, payloads), None if first is None else first.layout
 
 
 def _both(told: tuple[int, ...], found: tuple[int, ...]) -> tuple[int, ...]:
@@ -647,10 +647,10 @@ def is_flexible(key: int | None, version: int | None) -> bool:
     return key in APIS and version is not None and version in APIS[key].flexible
 
 
-def _error(found: tuple[Any, ...], names: TopicNames, asked: str | None) -> RowError:
+def _error(found: tuple[Any, ...], names: TopicNames, group_requested: str | None) -> RowError:
     code, top, topic, topic_id, partition, group, message = found
     if not topic and topic_id is None:
-        group = group or asked
+        group = group or group_requested
     if topic_id is not None and not any(topic_id):
         topic_id = None
     if not topic and topic_id is not None:

@@ -43,7 +43,7 @@ SHARE: Final = 10
 # TCP sends again after 200 ms at the earliest (Linux: `TCP_RTO_MIN`), tail loss probes after two
 # round trips (RFC 8985): one of these may have been for nothing.
 TIMEOUT: Final = 180_000_000
-# A pause behind a full segment is its sender's where it is this many times as long as those between
+# A pause after a full segment is its sender's where it is this many times as long as those between
 # other segments: slow links space segments evenly.
 STEADY: Final = 5
 # The capture point is at an end whose round trip is shorter than this, and than a third of the
@@ -105,19 +105,19 @@ def _answered(
     exchange: Exchange, asking: Spot, answering: Spot, trip: int | None, events: Sequence[Event]
 ) -> Stages:
     client = exchange.client_end
-    begin, sent, told = asking.first_ns, asking.last_ns, answering.first_ns
+    begin, sent, answered = asking.first_ns, asking.last_ns, answering.first_ns
     end = answering.last_ns
     again = resumed = 0
     if events:
         assert exchange.request is not None
         assert exchange.response is not None
         plain = exchange.connection.tls is None
-        asked = exchange.request.offset, asking.wire_bytes
+        request = exchange.request.offset, asking.wire_bytes
         answer = exchange.response.offset, answering.wire_bytes
         until = end + SENT_AGAIN_NS if plain else end
         if plain:
-            # What was lost behind the bytes of an exchange does not delay it.
-            ends = sum(asked), sum(answer)
+            # What was lost after the bytes of an exchange does not delay it.
+            ends = sum(request), sum(answer)
             events = [
                 each
                 for each in events
@@ -128,33 +128,33 @@ def _answered(
                 continue
             if direction == client:
                 # The broker reads a request when all bytes before it have come, too.
-                if begin <= time_ns <= told:
+                if begin <= time_ns <= answered:
                     sent = max(sent, time_ns)
-                    again += kind == AGAIN and (not plain or last > asked[0])
-                    if kind == FILLED and plain and asked[0] < last < sum(asked):
+                    again += kind == AGAIN and (not plain or last > request[0])
+                    if kind == FILLED and plain and request[0] < last < sum(request):
                         begin = min(begin, since)  # What follows the missing bytes came first.
-            elif time_ns <= told and plain and last <= answer[0] and time_ns - since >= STALL:
+            elif time_ns <= answered and plain and last <= answer[0] and time_ns - since >= STALL:
                 resumed = time_ns
-            elif told <= time_ns <= until and (not plain or _overlaps(answer, first, last)):
+            elif answered <= time_ns <= until and (not plain or _overlaps(answer, first, last)):
                 end = max(end, time_ns)
                 again += kind == AGAIN
                 if kind == FILLED and plain and last < sum(answer):
-                    told = min(told, since)
+                    answered = min(answered, since)
     path = exchange.connection.path
     mine = _between(events, begin, end)
     served = None
     # TCP holds a response back while it sends lost bytes before it again.
     if trip is not None and resumed <= sent:
-        trips = [each[3] - each[2] for each in mine if each[0] == TRIP and each[3] <= told]
-        served = max(0, told - sent - max([trip, *trips[-1:]]))
+        trips = [each[3] - each[2] for each in mine if each[0] == TRIP and each[3] <= answered]
+        served = max(0, answered - sent - max([trip, *trips[-1:]]))
     return Stages(
         sent - begin,
         served,
-        end - told,
+        end - answered,
         trip,
         again,
         _closed(mine, begin, end),
-        _stalled(exchange, (begin, sent), (told, end), mine) if mine else None,
+        _stalled(exchange, (begin, sent), (answered, end), mine) if mine else None,
         point_of(path, client),
     )
 
@@ -198,7 +198,7 @@ def _stalled(
 ) -> Cause | None:
     """Return who delayed an exchange, by events of its path: None where nothing took long."""
     client, path = exchange.client_end, exchange.connection.path
-    begin, told, end = request[0], *response
+    begin, answered, end = request[0], *response
     lost: dict[Cause, int] = {CLIENT: 0, BROKER: 0, NETWORK: 0}
     ends: tuple[Cause, Cause] = (BROKER, CLIENT) if client else (CLIENT, BROKER)
     for kind, direction, first, last, *_ in events:
@@ -214,7 +214,7 @@ def _stalled(
         elif kind == AGAIN and begin <= last <= end:
             way = path.trip1 if direction else path.trip0
             # Its response may not have waited for it: it came sooner, or much later.
-            needless = direction == client and not 0 <= told - last - way <= took
+            needless = direction == client and not 0 <= answered - last - way <= took
             if took >= TIMEOUT or (way >= NEAR and not needless):
                 lost[NETWORK] += took
     sides = (client, request, exchange.request), (1 - client, response, exchange.response)

@@ -27,7 +27,7 @@ class ExportOptions(NamedTuple):
     raw: bool = False
     """Whether cells are written as they are, even where a spreadsheet takes them for formulas."""
     columns: tuple[str, ...] = ()
-    """Of records these columns in place of all; `value.PATH` is a field of a decoded value."""
+    """Columns of records, in place of all; `value.PATH` is a field of a decoded value."""
     payloads: Payloads | None = None
     """Decodes keys and values."""
 

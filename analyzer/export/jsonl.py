@@ -74,8 +74,8 @@ class JsonLinesExport(LinesExport):
         if not columns:
             return lines
         records = map(loads, lines.splitlines())
-        told = ({name: json_value(each, name) for name in columns} for each in records)
-        return b"".join(dumps(each) + b"\n" for each in told)
+        objects = ({name: json_value(each, name) for name in columns} for each in records)
+        return b"".join(dumps(each) + b"\n" for each in objects)
 
     def finish(self) -> None:
         known = {old.encode(): json_safe(dumps(new)) for old, new in self._late.known().items()}

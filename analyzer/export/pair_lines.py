@@ -88,10 +88,10 @@ def fields_of(key: int, version: int) -> tuple[JsonField, JsonField] | None:
     if any(map(any, map(marks_of, layouts))):
         return None
     try:
-        asked, answer = map(json_field_of, layouts)
+        request, response = map(json_field_of, layouts)
     except UnwrittenField:
         return None
-    return asked, answer
+    return request, response
 
 
 def json_field_of(layout: Layout) -> JsonField:

@@ -84,12 +84,12 @@ class ParquetExport:
 
     def _with_fields(self, row: Row | None, record: tuple[Any, ...]) -> tuple[Any, ...]:
         """Return a record with the values of all columns that can be selected."""
-        told = {}
+        decoded = {}
         for side in ("key", "value") if self._fields else ():
             text = record[RECORDS.schema.get_field_index(f"{side}_decoded")]
             if text is not None:
-                told[f"{side}_decoded"] = loads(text)
-        fields = (decoded_text(told, name, "") or None for name in self._fields)
+                decoded[f"{side}_decoded"] = loads(text)
+        fields = (decoded_text(decoded, name, "") or None for name in self._fields)
         return (*record, None if row is None else row.number, *fields)
 
     def _take(self, rows: Iterator[tuple[Any, ...]], row: Row | None = None) -> None:

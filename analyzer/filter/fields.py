@@ -371,19 +371,19 @@ _MADE: Final[dict[str, tuple[Any, ...]]] = {
 
 def _of(named: Named) -> Field:
     column = named.column
-    asked = column.asked
-    assert asked is not None
+    declared = column.asked
+    assert declared is not None
     kind: Type = column.kind.filter  # type: ignore[assignment]
-    cost: Cost = asked.cost or ("i" if column.told_by == "head" else "s")
-    text = asked.doc or column.text
+    cost: Cost = declared.cost or ("i" if column.told_by == "head" else "s")
+    text = declared.doc or column.text
     own = getters.joined if column.kind.many else plain
-    of, *reads = _MADE.get(asked.name, (own, named.name))
+    of, *reads = _MADE.get(declared.name, (own, named.name))
     return Field(
-        *(asked.name, kind, cost, text, asked.example, asked.aliases, asked.truth),
-        told_by=_SOURCES.get(asked.name, "head" if column.told_by == "head" else "bodies"),
+        *(declared.name, kind, cost, text, declared.example, declared.aliases, declared.truth),
+        told_by=_SOURCES.get(declared.name, "head" if column.told_by == "head" else "bodies"),
         reads=tuple(reads),
         of=of,
-        shown=(lambda topics, _: topics) if asked.name == "topic" else None,
+        shown=(lambda topics, _: topics) if declared.name == "topic" else None,
     )
 
 

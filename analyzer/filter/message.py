@@ -203,18 +203,18 @@ def lag(exchange: Exchange) -> Values:
 
     if exchange.api_key != 1 or exchange.request is None or exchange.response is None:
         return ()
-    asked, answer = exchange.request.body, exchange.response.body
-    if asked is None or answer is None:
+    request, response = exchange.request.body, exchange.response.body
+    if request is None or response is None:
         return ()
     wanted = {
         (topic.get("topic"), topic.get("topic_id"), partition["partition"]): partition[
             "fetch_offset"
         ]
-        for topic in asked["topics"] or ()
+        for topic in request["topics"] or ()
         for partition in topic["partitions"]
     }
     found = []
-    for topic in answer["responses"]:
+    for topic in response["responses"]:
         for partition in topic["partitions"]:
             end = partition["high_watermark"]
             if partition["error_code"] or end < 0:

@@ -31,17 +31,17 @@ def read_saved(path: Path | None = None) -> tuple[dict[str, str], str]:
 
     path = path or saved_path()
     try:
-        told = tomllib.loads(path.read_text("utf-8"))
+        table = tomllib.loads(path.read_text("utf-8"))
     except FileNotFoundError:
         return {}, ""
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
         return {}, f"{path}: {error}: no saved filters"
     good = {
         name: text
-        for name, text in told.items()
+        for name, text in table.items()
         if isinstance(text, str) and NAME.fullmatch(f"@{name}")
     }
-    bad = ", ".join(sorted(told.keys() - good.keys()))
+    bad = ", ".join(sorted(table.keys() - good.keys()))
     return good, f"{path}: not NAME = 'FILTER': {bad}" if bad else ""
 
 

@@ -78,9 +78,9 @@ def _of_remark(remark: str, line: Line) -> tuple[str, str]:
 
 
 def _finding(name: str, text: str, line: Line, view: DetectorInput) -> Finding:
-    told = line["told_to"]
+    clients = line["told_to"]
     if name == "address-loopback":
-        told = [each for each in told if not is_loopback(each[1])]
+        clients = [each for each in clients if not is_loopback(each[1])]
     return view.finding(
         name,
         text,
@@ -92,7 +92,7 @@ def _finding(name: str, text: str, line: Line, view: DetectorInput) -> Finding:
         about={
             "broker": spelled(line["address"]),
             "node": str(line["node"]),
-            "client": view.clients(told)[: LIMITS.entities],
+            "client": view.clients(clients)[: LIMITS.entities],
         },
     )
 
@@ -139,13 +139,13 @@ def _stuck(stuck: StuckClient, missed: list[NodeKey], view: DetectorInput) -> Fi
     client = view.client(*stuck.client)
     nodes = list(dict.fromkeys(str(number) for _, number, _, _ in missed))
     addresses = list(dict.fromkeys(address_text(*each[2:]) for each in missed))
-    asked = [address_text(*each) for each in stuck.asked]
+    others = [address_text(*each) for each in stuck.asked]
     broker = "broker" if len(nodes) == 1 else "brokers"
-    then = f" and looked up addresses {stuck.looks} times at {listed(asked, 2)}"
+    then = f" and looked up addresses {stuck.looks} times at {listed(others, 2)}"
     if stuck.works:
         then = (
             f", although {plural(stuck.looks, 'response')} named it as the one that it needs; it "
-            f"is connected to {listed(asked)}"
+            f"is connected to {listed(others)}"
         )
     return view.finding(
         "address-unresolved",
@@ -175,11 +175,11 @@ def _connects(line: Line) -> str:
     return all_of(f"broker.port == {port}", f"({found})" if found else "")
 
 
-def _is_wrong(told: str, client_host: str) -> bool:
+def _is_wrong(host: str, client_host: str) -> bool:
     """Return whether an address leads only to the client itself."""
-    if is_loopback(told):
+    if is_loopback(host):
         return not is_loopback(client_host)
-    return is_address(told) and ip_address(told.partition("%")[0]).is_unspecified
+    return is_address(host) and ip_address(host.partition("%")[0]).is_unspecified
 
 
 @DetectorInput.once
@@ -212,8 +212,8 @@ def advertised_to(broker: str, view: DetectorInput) -> set[ClientKey]:
 @DetectorInput.once
 def _clients_of_nodes(view: DetectorInput) -> dict[tuple[int | None, str], set[ClientKey]]:
     advertised = judged_reach(view).advertised.items()
-    told = by_key(((key[1], str(key[3])), clients) for key, clients in advertised)
-    return {place: set(chain.from_iterable(clients)) for place, clients in told.items()}
+    by_place = by_key(((key[1], str(key[3])), clients) for key, clients in advertised)
+    return {place: set(chain.from_iterable(clients)) for place, clients in by_place.items()}
 
 
 @DetectorInput.once

@@ -38,7 +38,7 @@ class Nulls(Occurrences):
 
     partitions: int = total()
     failed: int = total()
-    """Of these partitions, those that have an error."""
+    """Partitions among these that have an error."""
 
 
 class Batches(Counts):
@@ -47,9 +47,9 @@ class Batches(Counts):
     seen = Noted.table(LIMITS.keys)
     """By kind and client."""
     formats = Occurrences.table(LIMITS.keys)
-    """Of formats that do not belong there: by API, version, formats and client."""
+    """Batches in formats that do not belong there: by API, version, formats and client."""
     nulls = Nulls.table(LIMITS.keys)
-    """Of null in place of records: by version, software, broker and client."""
+    """Responses with null in place of records: by version, software, broker and client."""
 
     def add(self, batch: ExchangeBatch) -> None:
         row, exchange = batch.row, batch.exchange
@@ -182,7 +182,7 @@ OLDER_THAN_KAFKA: Final = 16 * 365 * DAY
 
 
 class Stamps(Occurrences):
-    """Of the batches of a producer, whose newest records have a CreateTime."""
+    """Timestamps of the batches of a producer, whose newest records have a CreateTime."""
 
     ahead_ns: int | None = most()
     """How far the newest timestamp was ahead of the capture's clock; below 0: behind it."""
@@ -190,7 +190,7 @@ class Stamps(Occurrences):
     refused: int = total()
     """Requests that were refused with INVALID_TIMESTAMP."""
     topics: Names = whole(Names)
-    """Of these, as keys."""
+    """Topics of these, as keys."""
     old: int = total()
     """Requests whose newest record is older than retention keeps it by default."""
     old_topics: Names = whole(Names)

@@ -25,7 +25,7 @@ class SlowStage(NamedTuple):
 
     rule: str
     field: str
-    """Of the filter language."""
+    """Field of the filter language."""
     limit: str
     """Threshold of one request's time."""
     words: str

@@ -2,7 +2,7 @@
 
     linked(findings) -> list[Finding]     # each with the ids of the findings that explain it
     folded(findings) -> list[Cause]       # causes, worst and earliest first, with what followed
-    unfolded(causes) -> list[Finding]     # the same in one list, consequences behind their cause
+    unfolded(causes) -> list[Finding]     # the same in one list, consequences after their cause
     apart(causes) -> (trouble, chats)     # chats, which outputs put into one line at the end
     counted(causes) -> dict[str, int]     # causes of each severity, and "consequence"
 
@@ -26,7 +26,7 @@ from kafkascope.analyzer.model import Severity
 from kafkascope.times import SECOND
 
 _Known: TypeAlias = tuple[str, Finding]
-"""A finding behind its id, which is computed anew for each use."""
+"""A finding after its id, which is computed anew for each use."""
 
 
 class Explanation(NamedTuple):
@@ -181,7 +181,7 @@ def _place(cause: Cause) -> tuple[int, bool, tuple[int, int, int, str, str]]:
 
 
 def unfolded(causes: Iterable[Cause]) -> list[Finding]:
-    """Return all findings, each consequence behind its cause."""
+    """Return all findings, each consequence after its cause."""
     return [each for cause in causes for each in (cause.finding, *cause.consequences)]
 
 

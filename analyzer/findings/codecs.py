@@ -39,7 +39,7 @@ class MemberLife(NamedTuple):
     gone_ns: int
     left: bool
     bare: bool
-    """Of a library that by itself has only gzip."""
+    """The client's library has only gzip by itself."""
 
 
 class Old(Occurrences):
@@ -49,7 +49,7 @@ class Old(Occurrences):
 
 
 class Unread(NamedTuple):
-    """Records of a partition that a client was sent, and behind which it never went on."""
+    """Records of a partition that a client was sent, and after which it never went on."""
 
     topic: str
     codec: str
@@ -134,7 +134,7 @@ def _unread(client: Client, found: list[Unread], old: bool, view: DetectorInput)
 
 
 def unread_of(view: DetectorInput, old: Mapping[ClientKey, Old]) -> dict[ClientKey, list[Unread]]:
-    """Return clients that never went on behind records in a codec, wherever they got some, though
+    """Return clients that never went on after records in a codec, wherever they got some, though
     there was time for it. `old`: those that got zstd in versions of Fetch before it."""
     commits: dict[tuple[str, str, int], int] = {}
     for place in view.audit.found:

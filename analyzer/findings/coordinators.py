@@ -46,12 +46,12 @@ class Coordinators(Counts):
     found = Occurrences.table(LIMITS.keys)
 
     def add_exchange(self, row: Row, exchange: Exchange) -> None:
-        asked, told = exchange.request_body, exchange.response_body
-        if asked is None or told is None:
+        request, response = exchange.request_body, exchange.response_body
+        if request is None or response is None:
             return
-        kind = asked.get("key_type", 0)
+        kind = request.get("key_type", 0)
         # Since version 4 (KIP-699) there are several keys in a request.
-        answers = told.get("coordinators") or [{**told, "key": asked.get("key")}]
+        answers = response.get("coordinators") or [{**response, "key": request.get("key")}]
         for each in answers if kind in KINDS else ():
             missing = self.missing[(kind, each["key"])]
             if each["error_code"] == NOT_AVAILABLE:
@@ -107,7 +107,7 @@ class Coordinators(Counts):
 
 
 def _stayed(client: Client, seen: Occurrences, view: DetectorInput) -> int:
-    """Return how long a client stayed connected behind the first response with its coordinator;
+    """Return how long a client stayed connected after the first response with its coordinator;
     0 where it did something there, or reads without it, or the capture may lack that."""
     lines = view.lines_of.get(client.key, [])
     gone = any(line["gap_bytes"] or line["phase"] == "opaque" for line in lines)
@@ -115,7 +115,7 @@ def _stayed(client: Client, seen: Occurrences, view: DetectorInput) -> int:
     if known or gone or not lines or seen.first is None:
         return 0
     # Not beyond the last exchange: of a part of a capture, the end of a connection may be all that
-    # there is of the time behind.
+    # there is of the time after.
     last = view.last_ns or 0
     ends = (min(line["ended"], last) if line["end"] else last for line in lines)
     return max(ends, default=0) - seen.first[0]

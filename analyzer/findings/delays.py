@@ -33,9 +33,9 @@ class Delay(Occurrences):
     """Exchanges that were delayed in one way."""
 
     times: Histogram = whole(Histogram)
-    """Of transfers, or of all that was delayed."""
+    """Times of transfers, or of all that was delayed."""
     bytes: int = total()
-    """Of what was transferred."""
+    """Bytes transferred."""
     closed_ns: int | None = most()
     """The longest time of a receive window of 0."""
     shortest: int | None = least()

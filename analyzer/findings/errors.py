@@ -57,7 +57,7 @@ DEFAULT: Final = -1
 AMONG_BROKERS: Final = frozenset({41})
 """NOT_CONTROLLER."""
 NO_TOPIC: Final = frozenset({3, 17})
-"""Of Metadata, left to the lookups."""
+"""Errors of Metadata, left to the lookups."""
 STORAGE_ERROR: Final = 56
 
 
@@ -72,7 +72,7 @@ class ErrorSeen(Occurrences):
     """Responses with an error."""
 
     values: Names = whole(Names)
-    """Of the request, that were refused."""
+    """Values of the request, that were refused."""
     messages: Names = whole(Names)
     """What the broker said besides."""
 
@@ -125,12 +125,12 @@ class ErrorCodes(Counts):
             )
 
 
-def _value(asked: dict[str, Any], field: str, topic: Any) -> str:
+def _value(request: dict[str, Any], field: str, topic: Any) -> str:
     """Return a value of a request, or of a topic in it, with its name; empty where it has none."""
     named = (
-        each for each in asked.get("topics") or () if topic_key(each.get("name"), None) == topic
+        each for each in request.get("topics") or () if topic_key(each.get("name"), None) == topic
     )
-    value = next(named, asked).get(field)
+    value = next(named, request).get(field)
     return "" if value is None or value == DEFAULT else f"{field} {value:,}"
 
 
@@ -221,14 +221,14 @@ class Deleted(Counts):
 
     def _note_topics(self, row: Row, exchange: Exchange, end_ns: int) -> None:
         """Take note of topics in Metadata and DeleteTopics."""
-        asked = row.api == "Metadata"
+        is_metadata = row.api == "Metadata"
         response = exchange.response_body or {}
-        for each in response.get("topics" if asked else "responses", ()):
+        for each in response.get("topics" if is_metadata else "responses", ()):
             key = topic_key(each["name"], each.get("topic_id"))
             if each["error_code"] or key is None:
                 continue
             life = self.lives[(key,)]
-            if asked:
+            if is_metadata:
                 stretch(life, end_ns)
             else:
                 life.take(deleted=(end_ns, row.client_id or ""))

@@ -69,7 +69,7 @@ class Case(NamedTuple):
     text: str
     wanted: Filter
     places: tuple[int, ...]
-    """Of the findings, in order."""
+    """Indexes of the findings, in order."""
     rooms: tuple[int, ...]
     """Which rooms they take, see `Evidence`."""
     since: int
@@ -77,14 +77,14 @@ class Case(NamedTuple):
 
 
 class Evidence:
-    """Of a list of findings. One about no exchange has none."""
+    """Evidence of a list of findings. One about no exchange has none."""
 
     def __init__(self, findings: Iterable[Finding]) -> None:
         self.findings = [each for each in findings if each.filter]
         kinds = Counter((each.name, each.severity) for each in self.findings)
         crowded = [kind for kind, count in kinds.items() if count > LIMITS.findings_of_rule]
         self._rooms = len(crowded) + 1
-        """Of each crowd, and of all others, which is the last."""
+        """Number of rooms: one for each crowd, and the last for all others."""
         room_of = {kind: which for which, kind in enumerate(crowded)}
         self._room = [room_of.get((each.name, each.severity), -1) for each in self.findings]
         same: dict[str, list[int]] = {}
@@ -104,15 +104,15 @@ class Evidence:
     def of(self, row: Row, exchange: Exchange | None = None) -> tuple[Finding, ...]:
         """Return the findings that an exchange is evidence of, the worst first. Without `exchange`,
         only those whose filters need no message."""
-        asked: set[int] = set()
+        cases: set[int] = set()
         for name, wanted in self._wanted.items():
             for value in _values(name, row):
-                asked.update(wanted.get(value, ()))
+                cases.update(wanted.get(value, ()))
         places: list[int] = []
         left = [LIMITS.findings_of_rule] * self._rooms
         left[-1] = len(self.findings)
-        for case in map(self._cases.__getitem__, sorted(asked)):
-            # There may be thousands; most of them would be judged in vain.
+        for case in map(self._cases.__getitem__, sorted(cases)):
+            # There may be thousands; most of them match none of the findings.
             if case.since > row.number or not any(map(left.__getitem__, case.rooms)):
                 continue
             if case.wanted(row, exchange):

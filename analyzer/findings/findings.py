@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 class Span(Measures):
-    """Of all traffic."""
+    """Span of all traffic."""
 
     exchanges: int = total()
     logged: int = total()
@@ -73,7 +73,7 @@ class Findings(Accumulator):
         self.release = release
         self.gap_cause: GapCause = ""
         self.damaged_places = 0
-        """Of the files. Both are set by the reader of the capture."""
+        """Damaged places of the files. Both are set by the reader of the capture."""
         for name in (*(only or ()), *ignore):
             RULES[name]
         self.wanted = {name for name in only or RULES if name not in ignore}

@@ -203,11 +203,11 @@ def is_damaged(row: Row) -> bool:
 
 def swallowed(exchange: Exchange) -> str:
     """Return where another request begins inside the one of an exchange; empty where none does."""
-    asked = exchange.request
-    if asked is None or asked.header is None:
+    request = exchange.request
+    if request is None or request.header is None:
         return ""
-    frame = asked.frame
-    at = request_within(frame.payload, asked.header.end, asked.header.client_id)
+    frame = request.frame
+    at = request_within(frame.payload, request.header.end, request.header.client_id)
     if at < 0:
         return ""
     return (
@@ -219,12 +219,12 @@ def swallowed(exchange: Exchange) -> str:
 def missized(exchange: Exchange) -> str:
     """Return how the size field of a request is wrong: it states more bytes than came, though
     these are the whole request (no request begins with another one); empty where it is not."""
-    asked = exchange.request
-    if asked is None or asked.header is None or asked.frame.cut != "end":
+    request = exchange.request
+    if request is None or request.header is None or request.frame.cut != "end":
         return ""
-    frame = asked.frame
+    frame = request.frame
     whole = frame._replace(size=len(frame.payload), cut="")
-    if dissect_request(whole, asked.header)[1]:
+    if dissect_request(whole, request.header)[1]:
         return ""
     swapped = int.from_bytes(whole.size.to_bytes(4, "big"), "little")
     counted = {whole.size + 4: ": its size field counts itself"}

@@ -67,61 +67,63 @@ class GroupProtocols(Counts):
     """Commits that a group refused because they came from no member, by group and client."""
 
     def add_exchange(self, row: Row, exchange: Exchange) -> None:
-        asked, told = exchange.request_body, exchange.response_body
+        request, response = exchange.request_body, exchange.response_body
         logged = exchange.logged
-        if row.errors and asked is not None:
-            self._refused(row, asked)
+        if row.errors and request is not None:
+            self._refused(row, request)
         if row.api not in READ:
             return
-        if asked is None or (logged is not None and any(map(_is_contents, logged.unknown))):
+        if request is None or (logged is not None and any(map(_is_contents, logged.unknown))):
             return  # Text forms of request logs lack bytes.
         if row.api == "DescribeGroups":
-            self._described(row, told or {})
+            self._described(row, response or {})
             return
-        group, kind = asked["group_id"], asked.get("protocol_type") or ""
+        group, kind = request["group_id"], request.get("protocol_type") or ""
         if kind:
             self.types[(group,)].words.add(kind)
-        for each in () if row.errors else asked.get("protocols") or ():
+        for each in () if row.errors else request.get("protocols") or ():
             self.offers[(group, *client_of(row))].words.add(each["name"])
         if row.api == "SyncGroup":
-            parts = [(each["member_id"], each["assignment"]) for each in asked["assignments"]]
+            parts = [(each["member_id"], each["assignment"]) for each in request["assignments"]]
             self._look("assignment", "request", row, group, kind, parts)
             for member, value in parts:
                 if value:
                     self.assigned[(group,)].words.add(member)
-            mine = asked["member_id"]
-            if told is not None and told["assignment"]:
-                self._look("assignment", "response", row, group, kind, [(mine, told["assignment"])])
+            mine = request["member_id"]
+            if response is not None and response["assignment"]:
+                received = [(mine, response["assignment"])]
+                self._look("assignment", "response", row, group, kind, received)
         else:
-            mine = (told or asked)["member_id"]
-            metadata = [(mine, each["metadata"]) for each in asked["protocols"]]
+            mine = (response or request)["member_id"]
+            metadata = [(mine, each["metadata"]) for each in request["protocols"]]
             self._look("subscription", "request", row, group, kind, metadata)
-            others: list[Any] = (told or {}).get("members") or []
+            others: list[Any] = (response or {}).get("members") or []
             parts = [(each["member_id"], each["metadata"]) for each in others]
             self._look("subscription", "response", row, group, kind, parts)
         self.members[(group, mine)].words.add(client_of(row))
 
-    def _refused(self, row: Row, asked: dict[str, Any]) -> None:
+    def _refused(self, row: Row, request: dict[str, Any]) -> None:
         """Take a request that a group refused, other than those of members that it had before."""
-        group, codes = asked.get("group_id"), {error.code for error in row.errors}
+        group, codes = request.get("group_id"), {error.code for error in row.errors}
         if row.api == "OffsetCommit":
-            alone = not asked["member_id"] and asked.get("generation_id_or_member_epoch", -1) < 0
+            epoch = request.get("generation_id_or_member_epoch", -1)
+            alone = not request["member_id"] and epoch < 0
             if alone and UNKNOWN_MEMBER in codes:
                 self.outside[(group, *client_of(row))].see(row)
             return
-        joins = row.api == "JoinGroup" or asked.get("member_epoch") == 0
+        joins = row.api == "JoinGroup" or request.get("member_epoch") == 0
         code = next((code for code in (INCONSISTENT, NOT_FOUND) if code in codes), None)
         if joins and code is not None:
             refused = self.refused[(group, row.api, *client_of(row))]
             refused.see(row, error=str(code))
-            for each in asked.get("protocols") or ():
+            for each in request.get("protocols") or ():
                 refused.offers.add(each["name"])
             for error in row.errors:
                 if error.message:
                     refused.messages.add(error.message)
 
-    def _described(self, row: Row, told: dict[str, Any]) -> None:
-        for group in told.get("groups") or ():
+    def _described(self, row: Row, response: dict[str, Any]) -> None:
+        for group in response.get("groups") or ():
             name, kind, members = group["group_id"], group["protocol_type"], group["members"]
             if not members or kind not in (CONSUMER, CONNECT):
                 continue

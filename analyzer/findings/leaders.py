@@ -54,7 +54,7 @@ class RefusalRun:
     first: Event
     last: Event
     numbers: set[int] = field(default_factory=set)
-    """Of the exchanges that repeated the first one, when its answer was there."""
+    """Numbers of the exchanges that repeated the first one, when its answer was there."""
     refused: set[int] = field(default_factory=set)
     """All exchanges in which the partition was refused, also in shorter runs."""
 
@@ -254,8 +254,8 @@ def _leaderless(
 
 
 def _waits(client: Client, topic: Any, seen: Occurrences, view: DetectorInput) -> bool:
-    """Return whether a client is a member of a group for a topic that it looked up in vain, and
-    that never came to be: kafka-go looks it up once as it joins, and then waits."""
+    """Return whether a client is a member of a group for a topic that it looked up without
+    success, and that was never created: kafka-go looks it up once as it joins, and then waits."""
     name, spread = view.topic(topic), limit("unknown-topic.spreading")
     return name not in _since(view) and any(
         name in member.topics

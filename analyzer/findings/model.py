@@ -1,5 +1,4 @@
-"""What a finding is, the rules that findings come from, and the commands that show its evidence.
-Values only."""
+"""Findings, their rules, and the commands that show their evidence. Values only."""
 
 from __future__ import annotations
 
@@ -22,7 +21,7 @@ class Rule(NamedTuple):
 
     name: str
     severity: Severity
-    """The usual one; a finding may be milder."""
+    """The usual severity; a finding may be milder."""
     title: str
     """The symptom, for lists of rules: a noun phrase."""
     advice: str
@@ -30,23 +29,22 @@ class Rule(NamedTuple):
     link: str = ""
     """The name of an error, for `kafkascope error`."""
     brief: str = ""
-    """What followed, in the line below its cause: `{n} lookup|{n} lookups` for counts that add up,
-    or a phrase with entities such as `group {group} rebalanced`."""
+    """The text as a consequence, in the line below the cause: `{n} lookup|{n} lookups` for counts
+    that add up, or a phrase with entities such as `group {group} rebalanced`."""
     subject: tuple[str, ...] = ()
-    """Kinds of the entities that make two findings of this rule the same trouble; all stable kinds
-    where it is empty."""
+    """Kinds of entities that identify a finding of this rule in later captures; empty: `STABLE`."""
     limits: tuple[str, ...] = ()
-    """Names of the thresholds that decide whether and how it is reported, see `limits`."""
+    """Names of the thresholds that the detector uses, see `limits`."""
     errors: frozenset[int] = frozenset()
-    """Codes that it is about: exchanges of its filter with one of them are not `expected`."""
+    """Error codes that the finding is about: its exchanges with one of them are not `expected`."""
     advices: Mapping[str, str] = {}
-    """Other fixes, by the case that they are for."""
+    """Advice for special cases, by case."""
     standing: bool = False
-    """It is about the whole capture, not about a time: told behind others as bad as it is."""
+    """Is about the whole capture, not a time: listed after findings of the same severity."""
     touchable: bool = True
-    """Rules of our own proxy can bring about what it finds: see `tampered`."""
+    """Whether faults of our own proxy can cause it: see `tampered`."""
     detector: str = ""
-    """Module that finds it."""
+    """Module of the detector."""
 
 
 @dataclass(slots=True, unsafe_hash=True)  # Not frozen, as `Exchange`, but never changed.
@@ -54,26 +52,26 @@ class Finding:
     """An observation about the traffic."""
 
     name: str
-    """Of the rule."""
+    """Name of its rule."""
     severity: Severity
     text: str
     count: int
     first_ns: int | None
     last_ns: int | None
     filter: str
-    """Selects the exchanges that it is about; empty when it is about no exchange."""
+    """Selects its exchanges; empty if it is about no exchange."""
     advice: str
     link: str = ""
     entities: tuple[tuple[str, str], ...] = ()
     """Its subjects: ("client", "orders-svc"), ("topic", "orders")..."""
     number: int | None = None
-    """Of the first exchange."""
+    """Number of the first exchange."""
     key: str = ""
     """Rule and subject, without times, ports and counts: the same in later captures."""
     brief: str = ""
-    """As a consequence of another one, see `Rule.brief`."""
+    """Its text as a consequence of another finding, see `Rule.brief`."""
     connects: str = ""
-    """Selects connections of `stats connections` that it is about, where some have no exchange."""
+    """Selects its connections in `stats connections`, where some have no exchange."""
     because: tuple[str, ...] = ()
     """Ids of the findings that explain it; empty: it is a cause itself."""
 
@@ -84,7 +82,7 @@ class Finding:
         return blake2b(repr((parts, self.entities)).encode(), digest_size=6).hexdigest()
 
     def is_within(self, begin_ns: int | None, end_ns: int | None) -> bool:
-        """Return whether some of it was in a time range; one without times is in all of them."""
+        """Return whether it overlaps a time range; without times it overlaps all of them."""
         late = end_ns is not None and self.first_ns is not None and self.first_ns >= end_ns
         early = begin_ns is not None and self.last_ns is not None and self.last_ns < begin_ns
         return not late and not early
@@ -132,15 +130,15 @@ STABLE: Final = (
     "api",
     "error",
 )
-"""Kinds of entities that identify a finding, whenever it is found again. Connections, members and
-partitions do not last."""
+"""Kinds of entities that identify a finding in later captures. Connections, members and partitions
+do not last."""
 
 
 def key_of(rule: Rule, entities: Iterable[tuple[str, str]]) -> str:
     """Return the rule and its subjects: `unknown-topic client=orders topic=oders`."""
     kinds = rule.subject or STABLE
-    found = {f"{kind}={_lasting(kind, name)}" for kind, name in entities if kind in kinds}
-    return " ".join((rule.name, *sorted(found)))
+    subjects = {f"{kind}={_lasting(kind, name)}" for kind, name in entities if kind in kinds}
+    return " ".join((rule.name, *sorted(subjects)))
 
 
 def _lasting(kind: str, name: str) -> str:
@@ -153,8 +151,8 @@ def _lasting(kind: str, name: str) -> str:
 
 
 def order(finding: Finding, severity: Severity | None = None) -> tuple[int, int, int, str, str]:
-    """Return a sort key: worst and earliest first, then the most frequent. `severity`: the worst of
-    the finding's consequences."""
+    """Return a sort key: worst, earliest, and most frequent first. `severity`: the worst of the
+    finding's consequences."""
     rank = RANK[severity or finding.severity]
     first = -1 if finding.first_ns is None else finding.first_ns
     return rank, first, -finding.count, finding.name, finding.text

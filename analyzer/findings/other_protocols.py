@@ -117,17 +117,17 @@ class OtherProtocols(Counts):
             "served": f"{host} and {broker} exchanged {listed(kinds, LIMITS.protocols)} on {what}",
         }[name]
         times = [each.first[0] for each in found if each.first]
-        told = [number for number in numbers if number in rows][: LIMITS.connections]
+        with_rows = [number for number in numbers if number in rows][: LIMITS.connections]
         return view.finding(
             "not-kafka" if name == "served" else name,
             text,
-            all_of("opaque", among("conn", told)) if told else "",
+            all_of("opaque", among("conn", with_rows)) if with_rows else "",
             count=len(numbers),
             span=(min(times, default=None), max(times, default=None)),
             number=next((each.first[1] for each in found if each.first and each.first[1]), None),
             case="served" if name == "served" else "no-server-name" if unsure else "",
             about={"host": host, "broker": brokers[: LIMITS.connections]},
-            connects="" if told else among("conn", numbers[: LIMITS.connections]),
+            connects="" if with_rows else among("conn", numbers[: LIMITS.connections]),
         )
 
 
@@ -197,7 +197,7 @@ def _headers(view: DetectorInput) -> Iterator[Finding]:
     for broker, seen in sorted(refusing.items()):
         if broker in accepting:
             continue
-        told = connections_in(with_requests(seen), LIMITS.connections)
+        evidence = connections_in(with_requests(seen), LIMITS.connections)
         hosts = sorted({host_of(line["via"] or line["client_address"]) for line in seen})
         versions = " and ".join(sorted({f"v{line['proxy_header']}" for line in seen}))
         closed = all(line["end"].startswith("broker") for line in seen)
@@ -208,14 +208,14 @@ def _headers(view: DetectorInput) -> Iterator[Finding]:
             f"{broker} {'closed' if closed else 'did not respond on'} "
             f"{plural(len(seen), 'connection')} from {listed(hosts)} that "
             f"{begin} with a PROXY protocol header ({versions}), which it does not accept",
-            told,
+            evidence,
             lines=seen,
             about={
                 "client": clients[: LIMITS.connections],
                 "broker": broker,
                 "host": hosts[: LIMITS.connections],
             },
-            connects="" if told else connections_in(seen, LIMITS.connections),
+            connects="" if evidence else connections_in(seen, LIMITS.connections),
         )
     bare = [
         line

@@ -106,7 +106,7 @@ def outages_of(lines: list[Line], *, gone: bool) -> Iterator[Outage]:
 
 class _Worked:
     """Connections before an outage. A broker may have thousands of outages: what was closed long
-    before one matters to none behind it."""
+    before one matters to none after it."""
 
     def __init__(self) -> None:
         self.took = False
@@ -167,7 +167,7 @@ class AtBroker:
         }
 
     def _move_on(self, begin: int, last: int) -> None:
-        """Take in what opened up to `last`; let go of what ended before `begin`, for outages behind
+        """Take in what opened up to `last`; let go of what ended before `begin`, for outages after
         this one begin later than that, too."""
         while self._next < len(self.lines) and self.lines[self._next]["opened"] <= last:
             line = self.lines[self._next]
@@ -205,7 +205,7 @@ class AnsweredHosts:
             until.append((best, of, other))
 
     def meanwhile(self, host: str, broker: str, begin_ns: int, end_ns: int) -> bool:
-        """Return whether another broker answered a host behind `begin_ns`, on a connection that
+        """Return whether another broker answered a host after `begin_ns`, on a connection that
         opened before `end_ns`."""
         at = bisect_left(self._opened.get(host, ()), end_ns) - 1
         if at < 0:

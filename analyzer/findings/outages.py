@@ -101,8 +101,8 @@ def _down(there: AtBroker, outage: Outage, view: DetectorInput) -> Finding:
     lasted = duration((tried_ns if unknown else end) - outage.begin_ns)
     hosts = hosts_in(outage.failed)
     # The capture may show nobody who reached it: then who was told of it, among those that tried.
-    told = {each for each in advertised_to(broker, view) if each[0] and each[1] in hosts}
-    users = there.users(outage) or told
+    clients = {each for each in advertised_to(broker, view) if each[0] and each[1] in hosts}
+    users = there.users(outage) or clients
     hit = view.clients(users)
     groups = {group for client in hit for group in _groups_of(view).get(client, ())}
     node = node_at(broker, view)

@@ -39,26 +39,22 @@ if TYPE_CHECKING:
 Place: TypeAlias = tuple[int, str, int]
 """Time, id and number of an exchange."""
 
-# Beyond the limits one of so many batches is inspected. Topics with schemas get more, because a
-# misfit is what the rules look for; a topic without schemas may start to have some.
-#
-# Of batches of a topic without schemas.
-SOME_BARE: Final = 64
-# Of batches of a topic with schemas.
-SOME_FRAMED: Final = 16
+# Beyond the limits one batch of this many is inspected. Topics with schemas get more, because the
+# rules look for misfits; a topic without schemas may start to have some.
+BATCHES_WITHOUT_SCHEMA: Final = 64
+BATCHES_WITH_SCHEMA: Final = 16
 HIDDEN: Final = "*"
-"""In place of a part of a path that is no name of the schema, such as the key of a map."""
+"""Replaces a part of a path that is no name in the schema, such as the key of a map."""
 _PART: Final = re.compile(r"\[\d{1,9}\]|[^.\[\]]+")
 _WORD: Final = re.compile(r"[^\W\d][\w-]*")
 _QUOTED: Final = re.compile(r"""['"].*['"]""", re.S)
 _NAMED: Final = re.compile(
     r"(has no field|has no type|no schema has the type|no one message) .*", re.S
 )
-"""Begin of errors that end with a part of the payload."""
+"""Matches errors that end with a part of the payload."""
 _TYPE: Final = " is not of type "
 _BY_NAME: Final = "required"
-"""The keyword of JSON Schema whose message repeats a name of the schema, and nothing of the
-value."""
+"""The only keyword of JSON Schema whose message repeats nothing of the value."""
 
 
 class VerdictTally(KeyedMeasures):
@@ -69,16 +65,16 @@ class VerdictTally(KeyedMeasures):
     """(time, number of the exchange)"""
     last_ns: int | None = most()
     record: tuple[Any, ...] | None = least()
-    """The first one: (time, exchange id, batch of the partition, record of the batch, partition,
-    offset or -1, path and text of the error)."""
+    """The first one: (time, exchange id, index of the batch in the partition, index of the record
+    in the batch, partition, offset or -1, path and text of the error)."""
     certain: int | None = most()
-    """Whether the bytes name a schema beyond doubt, as a header does; a zero byte and a number at
-    the begin of a value do not."""
+    """Whether the bytes certainly name a schema, as a header does: a zero byte and a number at the
+    start of a value may be chance."""
     exchanges: Events = whole(partial(Events, LIMITS.schema_exchanges))
 
     def see_all(self, seen: Sequence[tuple[Place, Inspection, int]]) -> None:
-        """Add the keys or values of exchanges with one verdict: of each exchange its place, the
-        inspection of its first one, and their count."""
+        """Add keys or values with the same verdict: for each exchange its place, the inspection of
+        its first key or value, and their count."""
         (first_ns, first_id, _), inspection, _ = min(seen, key=itemgetter(0))
         self._combine(
             {
@@ -108,11 +104,11 @@ class Uninspected(KeyedMeasures):
 
 
 class SchemaVerdict(NamedTuple):
-    """The verdict on a key or value, with namespace and id of its schema: `good` (`word`: the
-    format), `misfit` (it does not match the schema), `unknown` (no such schema), `unread` (the
-    schema cannot be used) or `plain` (no schema)."""
+    """The verdict on a key or value, with namespace and id of its schema."""
 
     kind: str
+    """good (`word`: the format), misfit (does not match the schema), unknown (no such schema),
+    unread (the schema cannot be used), or plain (no schema)."""
     namespace: str = ""
     id: int | str = ""
     word: str = ""
@@ -164,42 +160,42 @@ class SampledTopic:
         """It has schemas."""
 
     def takes(self, records: int, checksum: int) -> bool:
-        """Return whether to inspect a batch, and count its records. Where there are too many, the
-        batch's checksum decides: it is known before the batch is expanded, random, and the same
-        for every reader of the batch."""
+        """Return whether to inspect a batch, and count its records. Beyond the limits the batch's
+        checksum decides: it is known before the batch is expanded, and it is random, but the same
+        for all readers of the batch."""
         budget, limits = self._budget, self._budget.limits
         most = limits.framed_records if self.framed else limits.plain_records
         if budget.records >= limits.inspected_records or self._seen >= most:
-            return not checksum % (SOME_FRAMED if self.framed else SOME_BARE)
+            return not checksum % (BATCHES_WITH_SCHEMA if self.framed else BATCHES_WITHOUT_SCHEMA)
         self._seen += records
         budget.records += records
         return True
 
 
 class SamplingBudget:
-    """Decides which batches are inspected. Belongs to one process, and to no state."""
+    """Decides which batches are inspected. Belongs to one process; is not stored."""
 
     def __init__(self, limits: FindingLimits) -> None:
         self.limits = limits
         self.records = 0
-        """Of all topics, that were inspected."""
+        """Inspected records of all topics."""
         self._topics: dict[tuple[str, Way], SampledTopic] = {}
 
     def of(self, topic: str, way: Way) -> SampledTopic | None:
-        """Return what decides about a topic; None where there are too many."""
+        """Return the sampling of a topic; None beyond the limit of topics."""
         key = bounded(topic), way
-        found = self._topics.get(key)
-        if found is None and len(self._topics) < self.limits.inspected_topics:
-            found = self._topics[key] = SampledTopic(self)
-        return found
+        sampled = self._topics.get(key)
+        if sampled is None and len(self._topics) < self.limits.inspected_topics:
+            sampled = self._topics[key] = SampledTopic(self)
+        return sampled
 
 
 def name_in(row: Row, topic: Any) -> str | None:
-    """Return the name of the topic with a key, where the row has it."""
+    """Return the name of a topic, given by name or marked id; None where the row lacks it."""
     if isinstance(topic, str) and not topic.startswith("\0"):
         return topic
-    # Names of topics that the bodies give as ids are the last ones of `topics`, in the order of
-    # `topic_ids`; only where all are ids the two lists correspond.
+    # Topics that the bodies give as ids come last in `topics`, in the order of `topic_ids`: the two
+    # lists correspond only if all topics are given as ids.
     if len(row.topics) == len(row.topic_ids):
         for name, topic_id in zip(row.topics, row.topic_ids, strict=True):
             if topic == f"\0{topic_id.hex()}":
@@ -225,8 +221,8 @@ class SampledBatch(NamedTuple):
 
 
 def inspect_batch(payloads: Payloads, sample: SampledBatch) -> list[tuple[Inspection, int]]:
-    """Inspect the keys and values of a batch; return one inspection, of the first key or value, for
-    all that have the same verdict for the same reason, with their count."""
+    """Inspect the keys and values of a batch. Those with the same verdict for the same reason have
+    one inspection, of the first, with their count."""
     opened = open_batch(sample.blob, sample.batch, LIMITS.expanded_bytes)
     decode, name = payloads.decode, sample.name
     inspections: dict[Any, Inspection] = {}
@@ -255,8 +251,8 @@ def inspect_batch(payloads: Payloads, sample: SampledBatch) -> list[tuple[Inspec
 
 
 def _repeat_key(side: Side, data: bytes, record: Record, decoded: Decoded) -> Any:
-    """Return a value that is equal for keys or values with the same verdict; None where each has a
-    verdict of its own, as errors in the payload are."""
+    """Return a value that keys or values with the same verdict share; None for errors in the
+    payload, which get a verdict each."""
     reference, error = decoded.found, decoded.error
     if error is None and reference is not None:
         schema, type_name = id(reference.schema), reference.codec.type_name

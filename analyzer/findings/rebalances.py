@@ -186,7 +186,7 @@ def _returned(story: Story, view: DetectorInput) -> Iterator[Finding]:
 def _evicted(story: Story, view: DetectorInput) -> Iterator[Finding]:
     """Yield members that were silent, and heard later that they had been evicted: a group that
     they were alone in did not rebalance meanwhile."""
-    told = [each for each in story.rebalances if each.cause in ("expired", "fenced")]
+    evictions = [each for each in story.rebalances if each.cause in ("expired", "fenced")]
     found = [
         (each, each.gone_ns - each.last_ns)
         for each in story.members
@@ -194,7 +194,7 @@ def _evicted(story: Story, view: DetectorInput) -> Iterator[Finding]:
         if each.gone_ns is not None and each.last_ns is not None
     ]
     found = [(each, silent) for each, silent in found if silent >= _session_ns(each)]
-    if not found or told:
+    if not found or evictions:
         return
     late = _rejoin_times(view, story)
     silences = (
@@ -411,7 +411,7 @@ def _applications(story: Story, view: DetectorInput) -> Iterator[Finding]:
     if not apart:
         return
     sides = by_key((each.topics, _name(each, view)) for pair in apart for each in pair)
-    told = (
+    texts = (
         Spelled(f"{listed(sorted(set(clients)), 2)} to {listed(topics, 2)}")
         for topics, clients in sorted(sides.items())
     )
@@ -419,7 +419,7 @@ def _applications(story: Story, view: DetectorInput) -> Iterator[Finding]:
     yield view.finding(
         "two-applications",
         f"Group {spelled(story.group)} has members that subscribe to different topics: "
-        f"{listed(told, 3)}",
+        f"{listed(texts, 3)}",
         MEMBERSHIP,
         group=story.group,
         count=len(clients),

@@ -83,19 +83,21 @@ class Resets(Counts):
     lookups = EndLookup.table(LIMITS.keys)
 
     def add_exchange(self, row: Row, exchange: Exchange) -> None:
-        asked, response = exchange.request_body, exchange.response_body
-        if asked is None or response is None:
+        request, response = exchange.request_body, exchange.response_body
+        if request is None or response is None:
             return
         who = client_of(row)
         if row.api != "Fetch":
-            self._looked_up(who, asked, response, row)
+            self._looked_up(who, request, response, row)
         elif any(error.code == OUT_OF_RANGE for error in row.errors):
-            self._refused(who, asked, response, row)
+            self._refused(who, request, response, row)
 
-    def _refused(self, who: Key, asked: dict[str, Any], response: dict[str, Any], row: Row) -> None:
+    def _refused(
+        self, who: Key, request: dict[str, Any], response: dict[str, Any], row: Row
+    ) -> None:
         offsets = {
             (_key_of(topic), each["partition"]): each["fetch_offset"]
-            for topic in asked["topics"] or ()
+            for topic in request["topics"] or ()
             for each in topic["partitions"]
         }
         for topic in response["responses"]:
@@ -108,11 +110,11 @@ class Resets(Counts):
                     self.outside[(*who, *place)].see(row, asked=asked_at)
 
     def _looked_up(
-        self, who: Key, asked: dict[str, Any], response: dict[str, Any], row: Row
+        self, who: Key, request: dict[str, Any], response: dict[str, Any], row: Row
     ) -> None:
         wanted = {
             (topic["name"], each["partition_index"]): each["timestamp"]
-            for topic in asked["topics"]
+            for topic in request["topics"]
             for each in topic["partitions"]
         }
         for topic in response["topics"]:
@@ -190,7 +192,7 @@ class Resets(Counts):
 
 
 def _began_at_log_start(refused: set[Any], view: DetectorInput) -> Iterator[Finding]:
-    """Yield readers that began where the log begins, behind the committed offset: sarama compares
+    """Yield readers that began where the log begins, after the committed offset: sarama compares
     both, and sends no Fetch that the broker would refuse. `refused`: client, topic and partition of
     Fetch requests that were."""
     for (key, number, *who), place, reads in _readers(view):
@@ -247,11 +249,11 @@ def _outside(
     if name == "retention-overtook":
         lost = plural(sum(each.lost for each in found), "record")
         text = f"{lost} of {view.topic(topic)} were deleted before {client} read them: it requested"
-    told = "; ".join(each.text for each in found[: LIMITS.resets])
+    texts = "; ".join(each.text for each in found[: LIMITS.resets])
     more = f"; and {len(found) - LIMITS.resets} more" if len(found) > LIMITS.resets else ""
     return view.finding(
         name,
-        f"{text} {told}{more}",
+        f"{text} {texts}{more}",
         "api == Fetch and error == OFFSET_OUT_OF_RANGE",
         Occurrences.summed(each.seen for each in found),
         client=client,

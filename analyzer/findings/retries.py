@@ -53,7 +53,7 @@ class Try(NamedTuple):
 
     time_ns: int
     number: int
-    """Of the exchange."""
+    """Number of the exchange."""
     records: int
     offset: int
     """At which the batch was appended, -1 if that is unknown; or `NOT_APPENDED`."""

@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from kafkascope.schemas.model import Schema
 
 NO_NAMES: Final = ID_MARK + "_"
-"""First characters of topics whose name is an id, or perhaps that of an internal topic."""
+"""First characters of topics that are given by id, and of names that may be internal topics."""
 
 
 class Schemas(Counts):
@@ -70,7 +70,8 @@ class Schemas(Counts):
         payloads = self.payloads
         if payloads is None or payloads.known.empty or batch.way == "replica":
             return  # without any schema there are no findings
-        who = batch.client if batch.way == "produce" else ("", "")  # else the writer is unknown
+        # The writers of fetched records are unknown.
+        client = batch.client if batch.way == "produce" else ("", "")
         chosen: dict[Place, list[SampledBatch]] = {}
         for (topic, partition, _), parts in batch.parts.items():
             if topic is not None and parts.counts:
@@ -80,7 +81,7 @@ class Schemas(Counts):
             for key, (inspection, count) in self._inspect(payloads, samples).items():
                 seen.setdefault(key, []).append((place, inspection, count))
         for key, inspections in seen.items():
-            self.judged[(*key, *who)].see_all(inspections)
+            self.judged[(*key, *client)].see_all(inspections)
 
     def _sample(
         self,
@@ -90,8 +91,8 @@ class Schemas(Counts):
         parts: PartitionColumns,
         chosen: dict[Place, list[SampledBatch]],
     ) -> None:
-        """Add the record batches of a partition that the budget takes to `chosen`, by the time, id
-        and number of their exchange."""
+        """Add the record batches of a partition that the budget takes to `chosen`, keyed by the
+        place of their exchange."""
         way, name = batch.way, None if topic[0] in NO_NAMES else topic
         if internal(name):
             return
@@ -149,15 +150,15 @@ class Schemas(Counts):
             in_use[verdict.schema] = schema, inspection.type
 
     def _compare(self) -> None:
-        """Compare each schema in use with the next version of its subject that is in use for the
-        same keys or values: only there a reader has to read both."""
+        """Compare each schema in use with the next version of its subject, if the same keys or
+        values use both: only then a reader has to read both."""
         from kafkascope.schemas.known import breaking_changes
 
         for (topic, side), in_use in self._in_use.items():
             by_subject = by_key(
                 ((subject, type_), (version, key, schema))
                 for key, (schema, type_) in in_use.items()
-                # Two Avro schemas without a name, unions say, need not be versions of one type.
+                # Two Avro schemas without a name (unions) need not be versions of one type.
                 if type_ or schema.format != "avro"
                 for subject, version in schema.subjects
             )
@@ -165,8 +166,8 @@ class Schemas(Counts):
                 if all(version for version, _, _ in versions):
                     versions.sort(key=lambda version: (version[0], str(version[1])))
                 elif all(isinstance(key[1], int) for _, key, _ in versions):
-                    # Without version numbers, which a response to a registration lacks, ids give
-                    # the order: registries count them upward.
+                    # A response to a registration has no version number. Then ids give the order:
+                    # registries count them upward.
                     versions.sort(key=lambda version: (version[1][0], int(version[1][1])))
                 else:
                     continue
@@ -206,8 +207,8 @@ class Schemas(Counts):
             namespaces |= {entry.verdict.namespace} if entry.verdict.kind == "good" else set()
         for (_, side), same in topics.items():
             entries = list(chain.from_iterable(same.values()))
-            # Verdicts on fetched records count only where no Produce has the same one: the writers
-            # of fetched records are unknown.
+            # Verdicts on fetched records, whose writers are unknown, count only if no Produce has
+            # the same verdict.
             produced = {entry.verdict for entry in entries if entry.way == "produce"}
             written = [
                 entry
@@ -232,7 +233,7 @@ class _Topic:
         self.detector = detector
         self.view = view
         self.topics = topics
-        # Its id where there is one: a filter by id matches the name as well.
+        # The id if there is one: a filter by id also matches the name.
         self.topic = min(topics, key=lambda key: not str(key).startswith(ID_MARK))
         self.side = side
         self.entries = entries
@@ -255,7 +256,7 @@ class _Topic:
         return sum(entry.judged.count for entry in self.kind(*kinds))
 
     def findings(self, namespaces: set[str]) -> Iterator[Finding]:
-        """Yield all findings; `namespaces`: those of good ids in any topic."""
+        """Yield all findings; `namespaces`: of good ids in any topic."""
         if len(self.plain) < len(self.entries):
             yield from self.misfits()
             yield from self.unknown(namespaces)
@@ -286,8 +287,8 @@ class _Topic:
     def unknown(self, namespaces: set[str]) -> Iterator[Finding]:
         """Yield unknown schema ids."""
         good = {entry.verdict.namespace for entry in self.good}
-        # A registry or a folder has all schemas; a capture lacks those that clients looked up
-        # before it began. So without either the severity is lower.
+        # A registry or a folder has all schemas; a capture lacks the ones that clients looked up
+        # before it began. So without registry and folder the severity is lower.
         sources = (each.sources for _, each in self.detector.described.items())
         given = any(source != "capture" for each in sources for source in each)
         for entry in self.kind("unknown"):
@@ -299,7 +300,7 @@ class _Topic:
                 yield self.of_one("schema-unknown", entry, ("uses", "use"), text, milder=not given)
 
     def mixed(self) -> Iterator[Finding]:
-        """Yield keys or values of another kind than most of the topic."""
+        """Yield keys or values of another format than most in the topic."""
         if self.plain and self.good:
             exceptions = self.plain
             if not self.framed:
@@ -359,7 +360,7 @@ class _Topic:
         return f"{entry.verdict.namespace} {spelled(entry.verdict.id)}"
 
     def schema(self, entry: WriterVerdict) -> str:
-        """Return the id of the schema and a subject: one of this topic, where there are several."""
+        """Return the id of the schema and a subject, preferably one of this topic."""
         subjects = self.subjects(entry)
         names = (self.default_subject, f"{self.name}-key", *subjects)
         subject = next((name for name in names if name in subjects), None)
@@ -374,17 +375,17 @@ class _Topic:
         *,
         milder: bool = False,
     ) -> Finding:
-        """Return a finding about keys or values of one verdict: how many they are, their writers,
-        where the first one is; `verbs`: for one, and for more."""
+        """Return a finding about keys or values of one verdict: their number, their writer, and the
+        place of the first. `verbs`: singular and plural."""
         produced, count = entry.way == "produce", entry.judged.count
-        who = f" by {self.view.client(*entry.client)}" if produced else ""
+        writer = f" by {self.view.client(*entry.client)}" if produced else ""
         partition, offset = (entry.judged.record or ("",) * 8)[4:6]
         at = f"{'first ' if count > 1 else ''}partition {partition}"
         at += f", offset {offset}" if offset != -1 else ""
         at += "" if produced else "; its producer is not in the capture"
         left = any((topic,) in self.detector.left for topic in self.topics)
         at += "; only some records were inspected" if left else ""
-        of = f"{plural(count, self.side)} of topic {self.name}{who}"
+        of = f"{plural(count, self.side)} of topic {self.name}{writer}"
         text = f"{of} {verbs[count != 1]} {text} ({at})"
         return self.finding(rule, text, [entry], milder=milder)
 
@@ -397,7 +398,7 @@ class _Topic:
         milder: bool = False,
         count: int | None = None,
     ) -> Finding:
-        """Return a finding about these."""
+        """Return a finding about keys or values of these verdicts."""
         firsts = [entry.judged.first for entry in by if entry.judged.first is not None]
         numbers = {number for _, number in firsts}
         numbers.update(event.number for entry in by for event in entry.judged.exchanges)

@@ -55,11 +55,11 @@ class Security(Counts):
 
     def add_exchange(self, row: Row, exchange: Exchange) -> None:
         if row.api == "SaslHandshake" and any(e.code in (33, 34) for e in row.errors):
-            asked, response = exchange.request_body or {}, exchange.response_body or {}
+            request, response = exchange.request_body or {}, exchange.response_body or {}
             words = response.get("mechanisms") or ()
             none = not words and any(e.code == ILLEGAL_SASL_STATE for e in row.errors)
             what = "no-sasl" if none else "mechanism"
-            self._see(what, row, asked.get("mechanism", ""), words)
+            self._see(what, row, request.get("mechanism", ""), words)
         elif row.api == "SaslAuthenticate" and row.errors:
             words = [error.message or error.name for error in row.errors]
             self._see("failed", row, exchange.mechanism, words)
@@ -105,8 +105,8 @@ class Security(Counts):
             yield _expired(view.client(*key), lines, view)
         for (name, key, broker), lines in sorted(by_key(_closed(view)).items()):
             # kafkajs sends ApiVersions on its first connection only.
-            asked = any(map(_answered, lines))
-            if name or (asked and len(lines) >= limit("sasl.several")):
+            answered = any(map(_answered, lines))
+            if name or (answered and len(lines) >= limit("sasl.several")):
                 yield _missing(name, view.client(*key), broker, lines, view)
 
 
@@ -368,7 +368,7 @@ def _denied(
         refusals.append(f"{requests}{places} failed with {error_name(code)}")
         named.setdefault(code, set()).update(names)
     codes = sorted({code for code, _, _ in parts})
-    # What differs from topics comes behind what is said of all.
+    # What differs from topics comes after what is said of all.
     rule = RULES["denied"]
     granted = [OPERATIONS.get((code, api), error_name(code)) for code, api, _ in parts]
     refused = "; ".join(refusals[: LIMITS.refusals])

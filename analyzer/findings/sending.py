@@ -37,7 +37,7 @@ from kafkascope.analyzer.statistics.exchange_batch import ExchangeBatch
 # neither the network's nor the broker's time.
 MAX_REQUEST: Final = 14_600
 MAX_RESPONSE: Final = 1_448
-# Full segments that come one behind the other are paced by a slow link: Nagle's algorithm holds
+# Full segments that come one after the other are paced by a slow link: Nagle's algorithm holds
 # back only what fills no segment. 536 bytes is the least that TCP fills (RFC 9293).
 LEAST_SEGMENT: Final = 536
 # RFC 1122: an acknowledgement is delayed by less than 500 ms.
@@ -120,7 +120,7 @@ def _paced(exchange: Exchange) -> bool:
 
 
 class Pace(NamedTuple):
-    """Of the seconds in which a producer is busy."""
+    """Pace of the seconds in which a producer is busy."""
 
     requests: int
     most: int

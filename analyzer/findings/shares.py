@@ -30,9 +30,9 @@ class Shared(Occurrences):
     released: int = total()
     rejected: int = total()
     late: int = total()
-    """Acknowledgements behind the end of a lock."""
+    """Acknowledgements after the end of a lock."""
     deliveries: int | None = most()
-    """Of the record that was delivered most often."""
+    """Deliveries of the record that was delivered most often."""
     clients: Names = whole(Names)
 
 
@@ -42,12 +42,12 @@ class Shares(Counts):
     shared = Shared.table(LIMITS.few_keys)
 
     def add_exchange(self, row: Row, exchange: Exchange) -> None:
-        asked = exchange.request_body
-        if asked is None:
+        request = exchange.request_body
+        if request is None:
             return
-        group = asked.get("group_id") or ""
+        group = request.get("group_id") or ""
         who = client_key_of(row)
-        for topic in asked.get("topics") or ():
+        for topic in request.get("topics") or ():
             for each in topic["partitions"]:
                 if each.get("acknowledgement_batches"):
                     shared = self.shared[(group, topic_key(None, topic["topic_id"]))]
@@ -97,10 +97,10 @@ class Shares(Counts):
                     "(INVALID_RECORD_STATE)",
                 ),
             )
-            told = "; ".join(text for count, text in parts if count)
+            texts = "; ".join(text for count, text in parts if count)
             yield view.finding(
                 "share-redelivery",
-                f"Share group {spelled(group)}: {told}",
+                f"Share group {spelled(group)}: {texts}",
                 f"api in {{ShareFetch, ShareAcknowledge}} and group == {quoted(str(group))}",
                 shared,
                 count=bad,

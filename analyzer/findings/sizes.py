@@ -33,7 +33,7 @@ class Large(Occurrences):
     """Requests that were too large."""
 
     bytes: int | None = most()
-    """Of a message; None where only request logs have it."""
+    """Size of a message; None where only request logs have it."""
     records: int | None = most()
     """Bytes of the records of a request, as a request log tells them."""
     arrived: int | None = most()
@@ -219,11 +219,11 @@ def _eager(
     behind = early is not None and early.count * 2 > traffic.count
     if behind and span < limit("fetches.early"):
         return
-    asked = f"; fetch.max.wait.ms is {early.wait_ms} ms" if early and behind else ""
+    waited = f"; fetch.max.wait.ms is {early.wait_ms} ms" if early and behind else ""
     yield view.finding(
         "eager-fetches",
         f"{client} fetches {rate:.0f} times per second from {broker} and got "
-        f"{plural(records, 'record')} for {plural(traffic.count, 'request')}{asked}",
+        f"{plural(records, 'record')} for {plural(traffic.count, 'request')}{waited}",
         f"api == Fetch and broker == {quoted(str(broker))}",
         client=client,
         count=traffic.count,

@@ -136,7 +136,7 @@ class Slowness(Counts):
             throttle_ns, answered_ns = (row.throttle_ms or 0) * MS, row.time_ns + latency
             ends_ns = {answered_ns + throttle_ns}
             if throttle_ns <= latency:
-                # Brokers before 2.0 hold the response itself, and what is behind it.
+                # Brokers before 2.0 hold the response itself, and what is after it.
                 ends_ns.add(answered_ns)
             for end_ns in sorted(ends_ns):
                 self.polls[tuple(connection)].events.note(row, "poll", {"end_ns": end_ns})
@@ -407,7 +407,7 @@ def _together(found: Iterable[Pause]) -> list[list[Pause]]:
 
 
 def _belongs(each: Waiting, pause: Pause) -> bool:
-    """Return whether a request waited for the end of a pause: it was answered in the flood behind
+    """Return whether a request waited for the end of a pause: it was answered in the flood after
     it, or was given up before."""
     if each.event.time_ns >= pause.end_ns or each.end_ns <= pause.begin_ns:
         return False

@@ -18,7 +18,7 @@ from kafkascope.analyzer.statistics.model import topic_key
 from kafkascope.kernel.groups import WHOLE
 
 BATCH_HEAD: Final = struct.Struct(">qi")
-"""Offset, and bytes behind these, of messages and batches of all formats."""
+"""Offset, and bytes after these, of messages and batches of all formats."""
 
 
 class Starved(Occurrences):
@@ -46,10 +46,10 @@ class Starvation(Counts):
             if error or parts.batches or batch.way == "replica":
                 continue
             columns = parts.fetch_offsets, parts.highs, parts.stables, parts.elsewhere, parts.blobs
-            for asked, high, stable, elsewhere, blob in zip(*columns, strict=True):
-                if asked is None or asked >= high or elsewhere or -1 < stable <= asked:
+            for start, high, stable, elsewhere, blob in zip(*columns, strict=True):
+                if start is None or start >= high or elsewhere or -1 < stable <= start:
                     continue
-                starved = self.starved[(*client_of(row), topic, number, asked)]
+                starved = self.starved[(*client_of(row), topic, number, start)]
                 starved.see(row)
                 starved.take(high=high, version=version)
                 starved.take(max_bytes=_max_bytes(batch.request, topic, number))
@@ -88,11 +88,11 @@ class Starvation(Counts):
             )
 
 
-def _max_bytes(asked: Mapping[str, Any], topic: str | None, number: int) -> int | None:
+def _max_bytes(request: Mapping[str, Any], topic: str | None, number: int) -> int | None:
     return next(
         (
             int(each["partition_max_bytes"])
-            for named in asked["topics"] or ()
+            for named in request["topics"] or ()
             if topic_key(named.get("topic"), named.get("topic_id")) == topic
             for each in named["partitions"]
             if each["partition"] == number

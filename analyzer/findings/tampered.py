@@ -21,7 +21,7 @@ UNANSWERED: Final = frozenset({"lost", "open"})
 STOPPING: Final = frozenset(
     {"black-hole", "half-close", "hold", "delay", "throttle", "truncate", "reset", "close"}
 )
-"""Actions behind which nothing on a connection is answered, when what they act on is not."""
+"""Actions after which nothing on a connection is answered, when what they act on is not."""
 ADVICE: Final = (
     "No action is needed on the broker: rules of the proxy that recorded this traffic caused it. "
     "Remove the rules and record again."

@@ -43,9 +43,9 @@ FAILED: Final = frozenset({"alert", "rejected", "closed"})
 PLAINTEXT: Final = ":9092"
 """End of the address of a usual plaintext listener (listeners=PLAINTEXT://:9092)."""
 How: TypeAlias = tuple[str, str, int]
-"""Of a handshake that failed: outcome, the side that ended it, its alert or -1."""
+"""End of a handshake that failed: outcome, the side that ended it, its alert or -1."""
 Failure: TypeAlias = tuple[str, str]
-"""What the handshake shows of its failure: a text behind how it ended, and the case of the rule's
+"""What the handshake shows of its failure: a text after how it ended, and the case of the rule's
 fixes."""
 
 
@@ -116,9 +116,9 @@ def cause_of(how: How, line: Line, chosen: set[str]) -> Failure:
         newest = line["tls_offered"][0]
         return f"; the ClientHello is in SSLv2 format, for {newest} at most", "old-hello"
     if alert == UNRECOGNIZED_NAME or "broker: unrecognized_name" in line["tls_alerts"]:
-        asked = f"the client requested {line['sni']}" if line["sni"] else UNNAMED
+        server_name = f"the client requested {line['sni']}" if line["sni"] else UNNAMED
         warned = "" if alert == UNRECOGNIZED_NAME else " the broker warned: unrecognized name;"
-        return f";{warned} {asked}", "server-name"
+        return f";{warned} {server_name}", "server-name"
     if alert in ABOUT_VERSIONS or (side == "broker" and not line["tls"]):
         return _about_hello(side, alert, line, chosen)
     if side == "broker":
@@ -198,8 +198,8 @@ def _about_client(alert: int, line: Line) -> Failure:
         text = "; the client's reply has the size of a certificate, which the broker refused"
         return text, "refused-certificate"
     if alert in ABOUT_CERTIFICATES or alert in (CERTIFICATE_REQUIRED, -1):
-        asked = "; the broker requested a client certificate" if line["tls_requested"] else ""
-        return asked, "client-certificate"
+        requested = "; the broker requested a client certificate" if line["tls_requested"] else ""
+        return requested, "client-certificate"
     return "", ""
 
 
@@ -207,8 +207,8 @@ def _about_broker(alert: int, line: Line) -> Failure:
     """Return why a client may have refused the broker's certificate."""
     certificate = line["certificate"]
     if certificate is None:
-        asked = f"the client requested {line['sni']} (SNI)" if line["sni"] else UNNAMED
-        return f"; {asked}" if alert in ABOUT_HOSTS else "", "certificate"
+        server_name = f"the client requested {line['sni']} (SNI)" if line["sni"] else UNNAMED
+        return f"; {server_name}" if alert in ABOUT_HOSTS else "", "certificate"
     address = host_of(line["broker_address"])
     named = bool(line["sni"])
     wrong = trouble_with(certificate, line["opened"], line["sni"] or "")

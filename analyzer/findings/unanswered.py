@@ -42,7 +42,7 @@ FINAL: Final = -1
 
 
 class Lost(Occurrences):
-    """Of a client, an API, and a way to end."""
+    """Lost requests of a client, an API, and a way to end."""
 
     connections: Names = whole(Names)
     oldest: int | None = most()
@@ -50,7 +50,7 @@ class Lost(Occurrences):
 
 
 class LateResponse(Occurrences):
-    """Of a connection."""
+    """Late responses of a connection."""
 
     closed_ns: int | None = most()
     client: tuple[str, str] | None = most()
@@ -67,7 +67,7 @@ class LastUnacknowledged(Occurrences):
 
 
 class Muted(KeyedMeasures):
-    """Of a connection that a broker throttles: since KIP-219 it is not read for that long."""
+    """Throttling of a connection: since KIP-219 a broker does not read it for that long."""
 
     until_ns: int | None = most()
 
@@ -266,8 +266,8 @@ def _goodbye(exchange: Exchange) -> bool:
     answer."""
     if exchange.api == "LeaveGroup":
         return exchange.reason.endswith("by the client")
-    asked = exchange.request_body or {}
-    return exchange.api == "Fetch" and asked.get("session_epoch") == FINAL
+    request = exchange.request_body or {}
+    return exchange.api == "Fetch" and request.get("session_epoch") == FINAL
 
 
 API_VERSIONS: Final = "ApiVersions"
@@ -282,7 +282,8 @@ class Disorder(Occurrences):
     """Requests that a later one overtook."""
 
     example: tuple[int, int, str, str, str] | None = least()
-    """Of the first: time, correlation id, API, API and correlation id of the later request."""
+    """Example from the first: time, correlation id, API, API and correlation id of the later
+    request."""
     responses: int | None = most()
     """That overtook a request of a connection."""
     connections: Names = whole(Names)
@@ -381,7 +382,7 @@ def _closed_at_once(skipped: Disorder, view: DetectorInput) -> bool:
 def _take(disorder: Disorder, row: Row, text: str) -> None:
     """Count a request; `text`: the note or reason that names the later one."""
     later = overtaken_by(text)
-    # Behind bytes that are no request, anything may look like a header.
+    # After bytes that are no request, anything may look like a header.
     known = later is not None and {row.api, later[0]} <= KNOWN
     if later is not None and known and row.correlation_id is not None:
         example = row.time_ns, row.correlation_id, row.api, *later[:2]

@@ -96,7 +96,7 @@ def unreadable(line: Line) -> bool:
 
 
 class DetectorInput:
-    """Of one moment; made anew for each report."""
+    """Input of the detectors at one moment; made anew for each report."""
 
     def __init__(
         self,
@@ -142,13 +142,13 @@ class DetectorInput:
 
     @cached_property
     def stories(self) -> list[Story]:
-        """Of all groups that have one."""
+        """Stories of all groups that have one."""
         found = map(self.base.groups.story, self.base.groups.names())
         return [story for story in found if story is not None]
 
     @cached_property
     def members(self) -> list[Member]:
-        """Of all groups."""
+        """Members of all groups."""
         return [member for story in self.stories for member in story.members]
 
     @cached_property

@@ -44,18 +44,18 @@ class ZooKeeperSessions(Counts):
     """By server and path."""
 
     def add_exchange(self, row: Row, exchange: Exchange) -> None:
-        asked, told = exchange.request_body, exchange.response_body
+        request, response = exchange.request_body, exchange.response_body
         if row.api_key == BASE + CONNECT:
-            lost = told is None and row.state == "lost" and "client" not in row.reason
-            if asked is not None and (asked["session_id"] or lost):
+            lost = response is None and row.state == "lost" and "client" not in row.reason
+            if request is not None and (request["session_id"] or lost):
                 again = self.again[(host_of(row.client_address), row.broker_address)]
-                outcome = "session refused" if told is not None else "no response"
-                resumed = told is not None and told["session_id"]
+                outcome = "session refused" if response is not None else "no response"
+                resumed = response is not None and response["session_id"]
                 again.see(row, words="session resumed" if resumed else outcome)
             return
-        if not row.errors or asked is None:
+        if not row.errors or request is None:
             return
-        for path, flags in _refused_creates(asked, row):
+        for path, flags in _refused_creates(request, row):
             if place_of(path).what in REGISTERED and flags in EPHEMERAL:
                 refused = self.refused[(row.broker_address, path)]
                 refused.see(row, words=host_of(row.client_address))
@@ -148,14 +148,14 @@ def _registered(
     )
 
 
-def _refused_creates(asked: dict[str, Any], row: Row) -> Iterator[tuple[str, int]]:
+def _refused_creates(request: dict[str, Any], row: Row) -> Iterator[tuple[str, int]]:
     """Yield path and flags of creates that were refused because the node is there."""
-    if "operations" not in asked:
-        if any(error.code == NODEEXISTS for error in row.errors) and asked.get("path"):
-            yield asked["path"], asked.get("flags", 0)
+    if "operations" not in request:
+        if any(error.code == NODEEXISTS for error in row.errors) and request.get("path"):
+            yield request["path"], request.get("flags", 0)
         return
     there = {error.message for error in row.errors if error.code == NODEEXISTS}
-    for each in asked["operations"] or ():
+    for each in request["operations"] or ():
         if each["type"] in CREATES and each["path"] in there:
             yield each["path"], each.get("flags", 0)
 
@@ -191,13 +191,13 @@ def _owners(
         when = f"for {lasted} after {spelled(audit.came.member)} {did}"
         if rule == "zookeeper-unowned":
             parts = [f"{topic}-{partition}" for (topic, partition), *_ in odd]
-            told = f"Group {spelled(name)} left {listed(parts)} without an owner {when}"
+            text = f"Group {spelled(name)} left {listed(parts)} without an owner {when}"
         else:
-            told = f"Group {spelled(name)}: {listed(each.text() for each in odd)}, {when}"
+            text = f"Group {spelled(name)}: {listed(each.text() for each in odd)}, {when}"
         again = f" (and {plural(len(more), 'time')} more)" if more else ""
         yield view.finding(
             rule,
-            f"{told}{again}",
+            f"{text}{again}",
             all_of(_where(name, kept), f"path contains {quoted(f'{kept.path}/')}"),
             count=sum(len(each) for _, each in found),
             span=(audit.came.time_ns, found[-1][0].until_ns),

@@ -3,7 +3,7 @@
 .index        relative offset 4 | position 4               zeros at the end are space set aside
 .timeindex    time 8 | relative offset 4                   as above
 .txnindex     version 2 | AbortedTxn
-.snapshot     version 2 | ProducerSnapshot: crc 4 of all behind it, entries
+.snapshot     version 2 | ProducerSnapshot: crc 4 of all after it, entries
 checkpoints   lines: version, count, then "epoch offset" or "topic partition offset"
 """
 

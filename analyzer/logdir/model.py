@@ -52,13 +52,13 @@ class LogBatch(NamedTuple):
     crc: int
     crc_ok: bool
     lost: bool
-    """A recovering broker would cut it off: it is damaged, or stands behind damage."""
+    """A recovering broker would cut it off: it is damaged, or stands after damage."""
     problem: str
     """Empty when nothing is wrong with it."""
 
     @property
     def last_sequence(self) -> int:
-        """Of the last record; wraps around at 2**31, -1 without one."""
+        """Sequence of the last record; wraps around at 2**31, -1 without one."""
         if self.base_sequence < 0:
             return -1
         return (self.base_sequence + self.last_offset - self.base_offset) & 0x7FFFFFFF
@@ -130,7 +130,7 @@ class RecoveryVerdict:
     padding: int = 0
     """Zero bytes at the end: space set aside, which is no damage; recovery cuts it off."""
     lost_batches: int = 0
-    """Sound batches behind the damage, which a recovering broker cuts off with it."""
+    """Sound batches after the damage, which a recovering broker cuts off with it."""
     lost_first: int | None = None
     lost_last: int | None = None
     notes: tuple[str, ...] = ()

@@ -81,7 +81,7 @@ class AtRest:
         return self.kind in ("log", "snapshot")
 
     def walk(self) -> Iterator[tuple[LogBatch, bytes] | RecoveryVerdict]:
-        """Every batch with its bytes, and behind those of each file its verdict."""
+        """Every batch with its bytes, and after those of each file its verdict."""
         number = 1
         behind = ""
         end: int | None = None

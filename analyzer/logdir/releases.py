@@ -28,7 +28,7 @@ LOOKED_AT: Final = 64
 
 def entries_beside(path: Path) -> Iterator[tuple[int, int]]:
     """Yield (offset within the segment, position) of the index beside a segment, up to the space
-    set aside behind them, or to what is damaged."""
+    set aside after them, or to what is damaged."""
     try:
         with path.with_suffix(".index").open("rb") as file:
             data = file.read(LIMITS.index_bytes)
@@ -49,9 +49,9 @@ def family_of(files: Sequence[Path]) -> Family:
     if not files:
         return FAMILIES[-1]
     folder = files[0].parent
-    told = _by_entries(files)
-    if told is not None:
-        return told
+    release = _by_entries(files)
+    if release is not None:
+        return release
     if any(map(_new_format, files[:1])) or (folder / "leader-epoch-checkpoint").exists():
         return "2.0 and later"
     has_times = any(path.with_suffix(".timeindex").exists() for path in files)

@@ -125,7 +125,7 @@ class Measures(metaclass=_Declared):
     """Fields that merge, and are written down, by the rules with which they are declared."""
 
     RULES: ClassVar[dict[str, MergeRule]] = {}
-    """Of the fields, in their order."""
+    """Merge rules of the fields, in their order."""
     DEFAULTS: ClassVar[tuple[tuple[str, Any], ...]] = ()
     MAKES: ClassVar[tuple[tuple[str, Callable[[], Any]], ...]] = ()
     """What a field is at first, by its name."""

@@ -16,7 +16,7 @@ OTHERS: Final = "(others)"
 """Key of the keys beyond the limit."""
 
 Key: TypeAlias = tuple[Any, ...]
-"""Of texts, numbers and None."""
+"""Tuple of texts, numbers and None."""
 
 K = TypeVar("K")
 V = TypeVar("V")

@@ -81,7 +81,7 @@ class Store:
                 raise CaptureError(f"{path} was written by a newer kafkascope")
             all_.append(manifest)
         replaced = {batch for manifest in all_ for batch in manifest.get("replaces", ())}
-        # Each names the one before: batches behind a missing one are not valid.
+        # Each names the one before: batches after a missing one are not valid.
         by_previous = {
             manifest["previous"]: manifest
             for manifest in all_

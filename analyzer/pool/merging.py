@@ -56,7 +56,7 @@ class WorkerMerge:
         """Numbers of connections, by their first packets."""
         self.order = MergeOrder(workers)
         self._origins = array("q")
-        """Of all exchanges: packet, offset, packet, offset..."""
+        """Origins of all exchanges: packet, offset, packet, offset..."""
         self._ranks: Ranks | None = None
         self.names = TopicNames()
         self._cross_facts: list[set[CrossCheck]] = [set() for _ in range(workers)]
@@ -64,7 +64,7 @@ class WorkerMerge:
         self.exchanges = self.wanted = self.read = 0
 
     def take(self, batches: Sequence[messages.WorkerBatch]) -> messages.ShapedBlock:
-        """Return what can be printed behind a block; raise `NeedsSingleProcess`."""
+        """Return what can be printed after a block; raise `NeedsSingleProcess`."""
         self._learn(batches)
         if not self._prints:
             return NOTHING
@@ -155,7 +155,7 @@ class MergeOrder:
         return self.hold.next, self.hold.left_behind()
 
     def settle(self, batches: Sequence[messages.WorkerBatch]) -> list[tuple[int, _Made]]:
-        """Return what leaves behind a block, with numbers."""
+        """Return what leaves after a block, with numbers."""
         for worker, batch in enumerate(batches):
             if batch.watermark:
                 self._marks[worker] = batch.watermark

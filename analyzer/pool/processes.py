@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from kafkascope.analyzer.exchanges.offline import OpenInput
 
 _SIZES: Final = struct.Struct("<QQ")
-"""Bytes of a message, and of the text behind it."""
+"""Bytes of a message, and of the text after it."""
 # About what a worker sends of a block; Linux allows no more to everybody.
 PIPE_BYTES: Final = 1 << 20
 # Blocks that a worker may begin while it is told to stop.
@@ -194,7 +194,7 @@ class Pool:
 
     def run(self, tick: Callable[[], None]) -> Iterator[ShapedBlock]:
         """Yield what was made of all exchanges, in order; raise `NeedsSingleProcess`. `tick`:
-        called behind each block."""
+        called after each block."""
         for batches in self._batches():
             yield self.merge.take(batches)
             tick()

@@ -12,26 +12,26 @@ Format = Literal[
     "table", "tsv", "csv", "json", "jsonl", "junit", "sarif", "github", "mermaid", "dot", "asyncapi"
 ]
 FORMATS: Final = ("table", "tsv", "csv", "json", "jsonl")
-"""Of rows."""
+"""Formats of rows."""
 REPORTS: Final = ("junit", "sarif", "github")
-"""Of findings, for CI systems."""
+"""Formats of findings, for CI systems."""
 DRAWINGS: Final = ("mermaid", "dot", "asyncapi")
-"""Of the map of applications."""
+"""Formats of the map of applications."""
 
 
 class SchemaOptions(NamedTuple):
     """Where schemas of keys and values come from."""
 
     folders: tuple[str, ...] = ()
-    """Folders with a file for each id."""
+    """Folders with one file per id."""
     assigned: tuple[str, ...] = ()
-    """`TOPIC[:key]=FILE[#MESSAGE]`: of topics whose values carry no id."""
+    """`TOPIC[:key]=FILE[#MESSAGE]`, for topics whose records carry no id."""
     registry: str | None = None
-    """The address of a registry that is asked."""
+    """Address of the registry."""
     ca: str | None = None
-    """Certificates that the registry's is verified with, in place of the system's."""
+    """CA bundle for the registry, instead of the system's."""
     off: bool = False
-    """Whether keys and values stay what they are."""
+    """Whether keys and values are not decoded."""
 
     def words(self) -> list[str]:
         words = []
@@ -66,7 +66,7 @@ class ReadOptions:
     wide: bool = False
     """Whether tables on a terminal show all columns, and lines longer than it."""
     fields: tuple[str, ...] = ()
-    """The names given with `-e` for `-T fields`; empty otherwise."""
+    """Fields of `-e` for `-T fields`; empty otherwise."""
     field_options: tuple[str, ...] = ()
     sort: str | None = None
     top: int | None = None
@@ -77,19 +77,19 @@ class ReadOptions:
     progress: bool = False
     both_legs: bool = False
     zone: str = ""
-    """Time zone of request logs whose times name none."""
+    """Time zone of request logs whose times have none."""
     keylog: tuple[str, ...] = ()
-    """Paths of the key logs that TLS is decrypted with."""
+    """Paths of the key logs."""
     raw: bool = False
     """Whether CSV keeps text that a spreadsheet may take for a formula."""
     schemas: SchemaOptions = field(default_factory=SchemaOptions)
-    """What keys and values are decoded with."""
+    """Options for decoding keys and values."""
     jobs: int = 0
-    """Processes that read files together; 0: as many as there are cores, for large ones."""
+    """Number of processes; 0: as many as there are cores, for large files."""
 
     def source(self) -> str:
-        """Return the inputs, and the options without which they read otherwise, as words of a
-        shell; `CAPTURE` means a pipe, which cannot be read again."""
+        """Return the inputs, and the options that change how they are read, as words of a shell.
+        `CAPTURE` replaces a pipe, which cannot be read again."""
         words = ["CAPTURE" if name == "-" else name for name in self.inputs]
         words += [word for port in sorted(self.ports) for word in ("-d", f"tcp.port=={port},kafka")]
         words += [word for path in self.keylog for word in ("--keylog", path)]
@@ -98,5 +98,5 @@ class ReadOptions:
 
     @property
     def selects(self) -> bool:
-        """Whether only some of the exchanges are requested."""
+        """Whether the options select some of the exchanges."""
         return bool(self.filter_text or self.begin or self.end or self.count)

@@ -2,14 +2,13 @@
 
 A command takes exchanges in one of three ways; the options and the input decide which:
 
-    rows                 one process, one exchange after the other, after filter, range and count
-    batches              one process, if all exchanges are selected (`takes_all`): as they were
+    rows                 one process: exchange by exchange, after filter, range and count
+    batches              one process, if all exchanges are selected (`takes_all`): in batches as
                          read, without an object for each pair of the kernel
     divided, then rest   several processes, each with some of the connections
 
-If the processes find that they need each other's connections, `rest` reads from the start in one
-process, and skips what was already yielded.
-"""
+If the processes need each other's connections, `rest` reads again from the start in one process,
+and skips the exchanges that were already yielded."""
 
 from __future__ import annotations
 
@@ -69,9 +68,9 @@ UNLOGGED: Final = {
     "record schemas": "contents of records",
     "messages": "sizes of messages",
 }
-"""What request logs never have, by the noun of an empty table."""
-# From this size on inputs may have frames so large that their memory should not come from the heap:
-# a freed copy of 17 MB left a hole that nothing else filled, 20 MB of 295. Smaller inputs save the
+"""Contents that request logs never have, by the noun of an empty table."""
+# From this size on inputs may have frames so large that they should not be allocated on the heap: a
+# freed copy of 17 MB left a hole that nothing else filled, 20 MB of 295. Smaller inputs save the
 # import of ctypes, 4 ms.
 LARGE_INPUT_BYTES: Final = 8 << 20
 
@@ -88,9 +87,9 @@ class Reading:
         records: bool = False,
         once: bool = False,
     ) -> None:
-        """`spool`: keep a copy of inputs that cannot be read again, for bodies. `known`: marks and
-        comments of the user. `records`: the filter selects records, see `chosen`. `once`: leave out
-        exchanges that a proxy or another broker forwarded; implied by `records`."""
+        """`spool`: copy inputs that cannot be read again, for bodies. `known`: the user's marks and
+        comments. `records`: the filter selects records, see `chosen`. `once`: leave out exchanges
+        that a proxy or another broker forwarded; implied by `records`."""
         self.options = options
         # The filter is compiled first, so that an invalid one is reported before files are opened.
         self._known = known or Known()
@@ -110,14 +109,14 @@ class Reading:
                 f"{field} is available in the terminal UI only (kafkascope open)"
             )
         self.stored = _stored(options)
-        """The tables that are the input, see `counting.count`; None for captures."""
+        """The input, if it is tables (see `counting.count`); None for captures."""
         self.rows_suffice = False
-        """Set by callers that need rows without messages, which tables have, too."""
+        """Set by callers that need no messages, only rows, which tables also have."""
         self.on_exchange: Callable[[Row, Exchange], None] | None = None
-        """Called with each exchange, whether it matches or not."""
+        """Called with each exchange, matching or not."""
         self._evidence: Evidence | None = None
         self._expected: ExpectedErrors | None = None
-        """Finds the errors that are expected, for filters of the field, from a pass of its own."""
+        """Finds expected errors in an extra pass, for filters with the field `expected`."""
         reads_again = self.stored is None and not any(map(is_once, options.inputs))
         if uses.findings or ("expected" in uses.fields and reads_again):
             from kafkascope.analyzer.findings.evidence import Evidence, ExpectedErrors
@@ -140,7 +139,7 @@ class Reading:
             if self.capture.source.size >= LARGE_INPUT_BYTES:
                 large_apart()
         self.live = any(map(is_live, options.inputs))
-        """Whether packets still arrive, so that lines are flushed at once."""
+        """Whether packets still arrive: then lines are flushed at once."""
         if uses.decoded:
             _ = self.payloads  # reports errors in schemas before the first exchange
         self.code = 0
@@ -155,12 +154,12 @@ class Reading:
         self.pooled: Pool | None = None
         """The processes that have read the whole input; None if one process reads."""
         self._empty: list[str] = []
-        """Nouns of the tables that have no rows."""
+        """Nouns of the rows of empty tables."""
         self._records = records
         self._once = once or records
         self._done: tuple[int, set[int]] = (1, set())
-        """(number, exceptions): `divided` has yielded exchanges with smaller numbers, except those
-        of the set."""
+        """(number, exceptions): `divided` has yielded the exchanges below this number, without the
+        exceptions."""
         self._progress = Progress(options, self.capture.source)
 
     def __enter__(self) -> Self:
@@ -180,15 +179,15 @@ class Reading:
             )
 
     def rows(self) -> Iterator[RowAndExchange]:
-        """Yield the matching exchanges, those of files in the order of their numbers. After ctrl+c
-        yield those whose requests are in flight, and end."""
+        """Yield the matching exchanges; of files in the order of their numbers. After ctrl+c yield
+        the requests in flight, and end."""
         pairs: Iterable[RowAndExchange] = self._all()
         begin, end = self.options.begin, self.options.end
         absolute = [None if mark is None or mark.kind == "end" else mark for mark in (begin, end)]
         if any(absolute):
             pairs = self._between(pairs, *absolute)
         if self._needs_end():
-            # All exchanges have to be kept until the end that the range is relative to.
+            # The range is relative to the end: all exchanges have to be kept until then.
             everything = list(pairs)
             self._last_ns = max((row.time_ns for row, _ in everything), default=0)
             pairs = self._between(everything, begin, end)
@@ -198,7 +197,7 @@ class Reading:
         count = self.options.count
         try:
             if not self.options.selects:
-                yield from pairs  # no need to count them
+                yield from pairs  # without counting them
             for row, exchange in pairs:
                 self._shown += 1
                 yield row, exchange
@@ -221,11 +220,11 @@ class Reading:
         fields: Iterable[str] | None = (),
         batch: Callable[[Rows, list[Item]], bytes] | None = None,
     ) -> Iterator[bytes]:
-        """Yield the matching exchanges as bytes of `shape`, one or many at a time. `fields`: those
-        that it prints besides the default columns; None: one process has to print. `batch`: returns
-        the bytes of exchanges as they were read, without an `Exchange` for each."""
+        """Yield the matching exchanges as bytes of `shape`, one or many at a time. `fields`: fields
+        that `shape` prints besides the default columns; None: one process has to print. `batch`:
+        shapes exchanges in batches as read, without an `Exchange` for each."""
         if batch is not None and self.takes_all:
-            # One process that prints pairs needs a quarter of the time of a worker that makes
+            # One process that prints batches takes a quarter of the time of a worker that makes
             # objects, and a parent would have to copy the output of its workers.
             yield from starmap(batch, self.batches())
             return
@@ -235,8 +234,8 @@ class Reading:
         yield from starmap(shape, self.rest())
 
     def divided(self, shape: Shape) -> Iterator[ShapedBlock]:
-        """Yield the matching exchanges as blocks of `shape` (see `Work`) that several processes
-        make; none, or not all, if one process has to read. `rest` has the others."""
+        """Yield the matching exchanges as blocks of `shape` (see `Work`), made by several
+        processes. If one process has to read, some or all are missing: `rest` yields these."""
         if not (jobs := self.jobs):
             return
         from kafkascope.analyzer.pool.messages import Work
@@ -257,8 +256,8 @@ class Reading:
                     yield row, exchange
 
     def together(self, jobs: int, work: Work) -> Iterator[ShapedBlock]:
-        """Yield the blocks that several processes make of the exchanges; then `pooled` has their
-        counts. Raises `NeedsSingleProcess` if one process has to read, from the start."""
+        """Yield the blocks that several processes make of the exchanges, then set `pooled`. Raises
+        `NeedsSingleProcess` if one process has to read again from the start."""
         from kafkascope.analyzer.pool.processes import Pool
         from kafkascope.captures.streams.shares import NeedsSingleProcess
 
@@ -308,7 +307,7 @@ class Reading:
         return jobs_for(source, options.jobs)
 
     def _opened(self) -> OpenInput:
-        """Open the input again, with what was found out about it."""
+        """Open the input again, without examining it again."""
         first = self.capture.source
         source = Source(first.names, order=first.order)
         source.size = first.size
@@ -317,7 +316,7 @@ class Reading:
         log, legs = self.capture.context.keys.log, self.capture.legs
         zone = self.options.zone
         opened = OpenInput(source, decode_as=self.options.ports, legs=legs, log=log, zone=zone)
-        # Filters and schemas of this reading, which a worker has copies of, know topics by these.
+        # A worker has copies of this reading's filter and schemas, which use these names.
         opened.context.names = self.capture.context.names
         return opened
 
@@ -343,7 +342,7 @@ class Reading:
                 yield row, exchange
 
     def _batches(self) -> Iterator[list[Item]]:
-        """Yield all exchanges, those that a few packets complete at a time, and count them."""
+        """Yield all exchanges in batches of those that a few packets complete, and count them."""
         sides = self._sides
         for batch in self.capture.batches():
             if not self.exchanges_read:
@@ -355,8 +354,8 @@ class Reading:
             yield batch
 
     def batches(self) -> Iterator[tuple[Rows, list[Item]]]:
-        """Yield all exchanges as they were read, and the maker of their rows; only if `takes_all`.
-        After ctrl+c yield those whose requests are in flight, and end."""
+        """Yield all exchanges in batches as read, with the maker of their rows; only if
+        `takes_all`. After ctrl+c yield the requests in flight, and end."""
         try:
             for items in self._batches():
                 self._shown += len(items)
@@ -371,7 +370,7 @@ class Reading:
 
     @property
     def takes_all(self) -> bool:
-        """Whether all exchanges are selected, and selecting them needs no rows."""
+        """Whether all exchanges are selected, and nothing else needs rows."""
         options = self.options
         needs_rows = (
             self.filter or self._evidence or self._expected or self.on_exchange or self.stored
@@ -380,14 +379,14 @@ class Reading:
         return not (needs_rows or ranged or options.selects)
 
     def _is_cut(self) -> bool:
-        """Return whether a snaplen, or a mirror port, cut off bytes of Kafka."""
+        """Return whether a snaplen or a mirror port cut off bytes of Kafka."""
         lost = not self.exchanges_read or self._sides.holes or self.capture.context.skipped_bytes
         return bool(self.capture.source.statistics.cut_packets and lost)
 
     @cached_property
     def payloads(self) -> Payloads | None:
-        """The decoder of keys and values by their schemas; None without schemas. It has to be used
-        before exchanges are read, to learn the schemas that they carry."""
+        """The decoder of keys and values by schema; None without schemas. Get it before exchanges
+        are read, so that it learns the schemas that they carry."""
         from kafkascope.analyzer.reading.schemas import payloads_of
 
         return payloads_of(self.options, self.capture)
@@ -399,7 +398,7 @@ class Reading:
 
     @property
     def is_piece(self) -> bool:
-        """Whether the options, or those of the stored tables, select some exchanges."""
+        """Whether the options, or the filter of stored tables, select some of the exchanges."""
         return self.options.selects if self.stored is None else bool(self.stored.filter)
 
     @property
@@ -408,8 +407,8 @@ class Reading:
         return None if self.filter is None else self.filter.bound
 
     def times(self) -> Times:
-        """Return the format of times; only after the first exchange, which times may be relative
-        to."""
+        """Return the format of times. Times may be relative to the first exchange: call it
+        later."""
         times = Times(self.options.time_format)
         times.saw(self.first_ns)
         return times
@@ -418,7 +417,7 @@ class Reading:
         """Return the time range of --from and --to in ns since 1970."""
         begin, end = self.options.begin, self.options.end
         if not self.exchanges_read:
-            return None, None  # a relative range has nothing to refer to
+            return None, None  # there is no time that a relative range could refer to
         first, last = self.first_ns, self._last_ns
         return (
             None if begin is None else begin.of(first, last),
@@ -440,7 +439,7 @@ class Reading:
 
     @property
     def is_counted(self) -> bool:
-        """Whether -c ended the reading, perhaps in the middle of connections."""
+        """Whether -c ended the reading, perhaps amid connections."""
         return self._shown == self.options.count
 
     def lacks(self, things: str) -> None:
@@ -465,8 +464,8 @@ class Reading:
                 yield f"no {things} in {where}"
 
     def _capture_times(self) -> Iterator[str]:
-        """Yield the times of the capture, if a time range selects nothing: --from and --to are
-        local time, and a time copied from a log often is not."""
+        """Yield the time span of the capture if a time range selects nothing: --from and --to are
+        local time, but a time copied from a log often is not."""
         statistics = self.capture.source.statistics
         first, last = statistics.first_ns, statistics.last_ns
         if (self.options.begin or self.options.end) and first is not None and last is not None:
@@ -497,32 +496,32 @@ class Reading:
         return f"there is no exchange {numbers}{among}{range_}"
 
     def finish(self, *, tls: bool = True) -> int:
-        """Write remarks about the capture to stderr, and return the exit code. `tls`: whether the
-        output lacks exchanges that could not be decrypted."""
+        """Write remarks about the capture to stderr, and return the exit code. `tls`: also about
+        connections that could not be decrypted, because their exchanges are missing."""
         self._progress.clear()
         damage = self.capture.source.statistics.damage
         if self.capture.damage is not None and self.capture.damage not in damage:
             damage = [*damage, self.capture.damage]
         for place in damage:
-            say(f"{place}")
+            say(str(place))
         cut = self._is_cut()
         if (damage or cut) and not self.code:
             self.code = PARTIAL
         if self.options.quiet and cut:
-            say(f"{cut_packets(self.capture)}")
+            say(cut_packets(self.capture))
         if not self.options.quiet:
             for error in self.capture.key_log_errors() if self.stored is None else ():
-                say(f"{error}")
+                say(str(error))
             if not self.exchanges_read and self.code != INTERRUPTED:
-                say(f"{nothing_found(self.capture, piped=self.live)}")
+                say(nothing_found(self.capture, piped=self.live))
             elif self.code != INTERRUPTED:
                 for line in self._nothing_shown():
                     say(line)
             if self.is_one_way and self.options.count is None:
-                say(f"{one_way(*self._sides.sides)}")
-            tls &= not (self._shown and (self.options.filter_text or self.options.count))
+                say(one_way(*self._sides.sides))
+            tls = tls and not (self._shown and (self.options.filter_text or self.options.count))
             for line in remarks(self.capture, verbose=self.options.verbose, tls=tls):
-                say(f"{line}")
+                say(line)
         return self.code
 
 
@@ -538,7 +537,7 @@ def _open(options: ReadOptions, spool: Spool | None = None) -> OpenInput:
 
 
 def _stored(options: ReadOptions) -> Stored | None:
-    """Return the tables of `kafkascope spark` that are the input; None for captures."""
+    """Return the input if it is tables of `kafkascope spark`; None for captures."""
     if len(options.inputs) != 1 or not (Path(options.inputs[0]) / "_manifest").is_dir():
         return None
     for option, value in (("-d", options.ports), ("--keylog", options.keylog)):
@@ -558,7 +557,7 @@ def _stored(options: ReadOptions) -> Stored | None:
 
 
 def findings_of(options: ReadOptions) -> list[Finding]:
-    """Return the findings about the inputs, from a pass of its own: they are known at the end."""
+    """Read the inputs in an extra pass, because findings are known at the end; return them."""
     from kafkascope.analyzer.findings import Findings
     from kafkascope.analyzer.statistics.feed import Feed
 
@@ -581,10 +580,10 @@ def findings_of(options: ReadOptions) -> list[Finding]:
 
 
 def report_problems(problems: list[Problem], options: ReadOptions) -> None:
-    """Report records that are damaged or could not be read: the first few, and their number."""
+    """Print the first few records that are damaged or could not be read, and their number."""
     if options.quiet:
         return
     for problem in problems[:SHOWN_PROBLEMS]:
-        say(f"{safe(str(problem))}")
+        say(safe(str(problem)))
     if len(problems) > SHOWN_PROBLEMS:
         say(f"{len(problems)} such problems in all")

@@ -1,4 +1,4 @@
-"""The schemas that the user's options give, and those of the capture itself."""
+"""Schemas from the user's options, and schemas in the capture itself."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ if TYPE_CHECKING:
 
 
 def payloads_of(options: ReadOptions, capture: OpenInput | None = None) -> Payloads | None:
-    """Return what decodes keys and values; None when the user wants none of it.
+    """Return the decoder of keys and values; None with --no-schemas.
 
-    Of files the capture's own schemas are read in a pass of their own, at the first unknown
-    id. Of input that cannot be read twice they are taken from `capture` while it is read.
+    Schemas in the capture are read in an extra pass over files, at the first unknown id. If the
+    input cannot be read twice, they are taken from `capture` while it is read.
     """
     if options.schemas.off:
         return None
@@ -42,9 +42,8 @@ def payloads_of(options: ReadOptions, capture: OpenInput | None = None) -> Paylo
 def payloads_for(
     wanted: SchemaOptions, seen: Callable[[], SeenSchemas], *, quiet: bool = False
 ) -> Payloads | None:
-    """Return what decodes keys and values of input that can be read twice; None when the user wants
-    none of it. `seen`: reads the input for its own schemas, called at the first unknown
-    id."""
+    """Return the decoder of keys and values for input that can be read twice; None with
+    --no-schemas. `seen`: reads the schemas in the input; called at the first unknown id."""
     if wanted.off:
         return None
 
@@ -57,8 +56,8 @@ def payloads_for(
 
 
 def seen_with(options: ReadOptions, capture: OpenInput) -> tuple[Payloads, SeenSchemas]:
-    """Return what decodes keys and values, and the capture's schemas: all of them already, or as
-    they come where the input cannot be read twice."""
+    """Return the decoder of keys and values, and the schemas in the capture: all of them, or as
+    they come if the input cannot be read twice."""
     known = known_of(options.schemas, quiet=options.quiet)
     if any(map(is_once, options.inputs)):
         return Payloads(known), _listen(known, capture)
@@ -87,8 +86,8 @@ def known_of(
     quiet: bool = False,
     want: Callable[[SchemaKey], None] | None = None,
 ) -> KnownSchemas:
-    """Return the schemas that options give; `complete` gives those of a capture. `want`: told, in
-    place of the registry, which ids are missing."""
+    """Return the schemas that options give. `complete`: returns the schemas in a capture. `want`:
+    called with missing ids, instead of the registry."""
     from kafkascope.schemas.folder import read_folder
 
     given: list[Schema] = []
@@ -103,26 +102,26 @@ def known_of(
     def print_problem(problem: str) -> None:
         _print_problems((problem,), quiet=quiet)
 
-    ask = None if wanted.registry is None else registry_of(wanted, print_problem)
+    fetch = None if wanted.registry is None else registry_of(wanted, print_problem)
 
     def registry(key: SchemaKey) -> Schema | None:
-        found = [] if ask is None else ask(key)
-        for each in found[1:]:
-            known.add(each)
-        return found[0] if found else None
+        schemas = [] if fetch is None else fetch(key)
+        for reference in schemas[1:]:
+            known.add(reference)
+        return schemas[0] if schemas else None
 
     known = KnownSchemas(
         given,
         assigned=assigned,
         complete=complete,
-        registry=None if ask is None else registry,
-        report=lambda text: _print_problems((text,), quiet=quiet),
+        registry=None if fetch is None else registry,
+        report=print_problem,
     )
     return known
 
 
 def assigned_schemas(texts: Iterable[str]) -> dict[tuple[str, Side], Assigned]:
-    """Read the files of `--schema` options; a usage error, or `MissingExtra` for their formats."""
+    """Read the files of `--schema` options. Raises a usage error, or `MissingExtra`."""
     from kafkascope.schemas.folder import assigned_of
 
     try:
@@ -134,8 +133,8 @@ def assigned_schemas(texts: Iterable[str]) -> dict[tuple[str, Side], Assigned]:
 def registry_of(
     wanted: SchemaOptions, tell: Callable[[str], None]
 ) -> Callable[[SchemaKey], list[Schema]]:
-    """Return the function that asks the registry: for a schema, and all that it refers to. `tell`:
-    told what goes wrong."""
+    """Return the function that fetches a schema and its references from the registry. `tell`:
+    called with problems."""
     from kafkascope.schemas.registry import Registry
 
     try:
@@ -148,7 +147,7 @@ def registry_of(
 
 
 def _listen(known: KnownSchemas, capture: OpenInput) -> SeenSchemas:
-    """Take the schemas of a capture while it is read."""
+    """Take the schemas in a capture while it is read."""
     from kafkascope.analyzer.exchanges.seen_schemas import listen
 
     seen = listen(capture)

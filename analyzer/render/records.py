@@ -167,7 +167,7 @@ def _record(record: Record, texts: Mapping[Side, PayloadText] = NOTHING) -> str:
 
 
 def _framed(value: bytes | None) -> str:
-    """A key or value; behind the number of its schema where Schema Registry's framing is."""
+    """A key or value; after the number of its schema where Schema Registry's framing is."""
     if value is None or (schema := schema_id_of(value)) is None:
         return _begun(value)
     return f"(schema {schema}) {_begun(value[PREFIX:])}"

@@ -62,7 +62,7 @@ class Times:
         return f"{_second(whole, self.how)}.{rest // 1_000_000:03d}"
 
     def behind(self, first_ns: int | None, last_ns: int | None) -> str:
-        """When something began and ended, to stand behind a comma; empty where that is unknown."""
+        """When something began and ended, to stand after a comma; empty where that is unknown."""
         if first_ns is None:
             return ""
         first = f", {self.text(first_ns)}"

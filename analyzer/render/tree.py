@@ -19,7 +19,7 @@ DUMP_WIDTH: Final = 16
 _DOTS: Final = bytes(byte if 32 <= byte < 127 else ord(".") for byte in range(256))
 """What stands for each byte in a dump."""
 RANGE: Final = ["min_version", "max_version"]
-"""Fields of a range of versions, behind the one that says of what."""
+"""Fields of a range of versions, after the one that says of what."""
 # Characters of a text in a tree on a terminal.
 SHORT_TEXT: Final = 200
 
@@ -60,7 +60,7 @@ class TreeText:
         self.inside, self.labels = inside, labels
         self.ranges = ranges and not show_hex
         self.end = 0
-        """Offset behind the message that was printed last."""
+        """Offset after the message that was printed last."""
 
     def message(self, layout: Layout, at: int) -> Iterator[str]:
         root = (masked_tree if self.mask else annotate)(layout, self.data, at)

@@ -44,7 +44,7 @@ class Bar(NamedTuple):
     label: str
     parts: tuple[tuple[str, float], ...]
     value: str
-    """Behind the bar."""
+    """After the bar."""
     title: str
     """When pointed at."""
 

@@ -56,7 +56,7 @@ class ReportFacts:
     remarks: list[str]
     """Sentences on what is missing or odd about the capture."""
     gaps: list[str]
-    """Of these, what makes results incomplete."""
+    """Remarks among these about what makes results incomplete."""
     by: By = "application"
     """What a node of the map stands for. Pseudonyms differ by a number and are no application:
     there it is a client id."""
@@ -78,7 +78,7 @@ HIDDEN: Final = "..."
 
 
 _DAMAGE: Final = re.compile(r".*\b(is (?:damaged|cut short)\b.*)", re.DOTALL)
-"""What is said of a file behind its name."""
+"""What is said of a file after its name."""
 
 
 def _nameless(text: str) -> str:
@@ -211,7 +211,7 @@ def _found(causes: Iterable[Cause], most: int) -> Iterator[str]:
 
 
 def _sentence(text: str) -> str:
-    """Of bounded length, with its end."""
+    """Make a sentence of bounded length, with its end."""
     if len(text) > LIMITS.sentence_chars:
         text = text[: LIMITS.sentence_chars].rpartition(" ")[0] + " ..."
     return text if text.endswith((".", "!", "?")) else f"{text}."

@@ -3,7 +3,7 @@ patterns of operators, lines of other loggers. State without I/O: blocks of a fi
 
     docker, containerd, CRI-O: parts of a line, joined    kubectl, compose: a prefix
     ECS, GELF, JsonLayout, shippers, journals: JSON       log4j: any pattern
-    logfmt, CSV, JSON behind a prefix: a quoted message
+    logfmt, CSV, JSON after a prefix: a quoted message
 
 What stands before `Completed request:` is not parsed by a grammar of its own: the last time stamp
 there is the broker's, an earlier one with a zone is the runtime's, the last level is the line's.
@@ -66,17 +66,17 @@ class LineReader:
         self._limits = limits
         self._out: list[LogLine | Unparsed] = []
         self._end = 0
-        """Offset behind the line that is read."""
+        """Offset after the line that is read."""
         self._number = 1
         self._rest = bytearray()
-        """Of a line whose end has not come."""
+        """Start of a line whose end has not come."""
         self._too_long = False
         self._parts: dict[str, tuple[_Origin, bytearray]] = {}
-        """Of lines that a container runtime has split, by stream."""
+        """Parts of lines that a container runtime has split, by stream."""
         self._open: LogLine | None = None
         """A text line without its end: texts of old releases may hold line feeds."""
         self._more = bytearray()
-        """Lines behind it."""
+        """Lines after it."""
 
     def feed(self, block: bytes) -> list[LogLine | Unparsed]:
         """Return the lines that end in a block."""
@@ -108,7 +108,7 @@ class LineReader:
         return out
 
     def _line(self, line: bytes, feed: int) -> None:
-        """Read a line, behind which are `feed` bytes."""
+        """Read a line, after which are `feed` bytes."""
         begin, self._end = self._end, self._end + len(line) + feed
         # Of most lines of other loggers no more is read than this.
         if not self._too_long and (MARKER in line or self._parts or self._open):
@@ -169,7 +169,7 @@ class LineReader:
 
     def _part(self, stream: str, text: bytes, ended: bool, origin: _Origin, depth: int) -> None:
         """Join parts; read the whole."""
-        # Behind a part whose rest is lost (a rotated file, a restart) the next line begins.
+        # After a part whose rest is lost (a rotated file, a restart) the next line begins.
         if stream in self._parts and _BEGIN.match(text):
             self._cut(stream)
         if stream not in self._parts:
@@ -230,7 +230,7 @@ class LineReader:
         return LogLine(offset, self._end - offset, number, message, time, level, arrived)
 
     def _close(self) -> None:
-        """Put out the line that had no end, with what was behind it."""
+        """Put out the line that had no end, with what was after it."""
         if self._open is not None:
             self._out.append(self._open._replace(message=self._open.message + self._more))
             self._open, self._more = None, bytearray()
@@ -238,7 +238,7 @@ class LineReader:
 
 def _last_event(text: bytes, limits: RequestLogLimits) -> int:
     """Return where the last event in a line begins. There are two where a broker was killed in the
-    middle of the first, and wrote on behind it."""
+    middle of the first, and wrote on after it."""
     first = text.find(MARKER)
     if text.find(MARKER, first + 1) < 0:
         return 0
@@ -264,7 +264,7 @@ def _message(document: dict[str, Any], time: str, depth: int) -> tuple[str, dict
 
 
 def _behind(text: bytes, at: int) -> dict[str, Any] | None:
-    """Return the JSON document behind a prefix, which holds the message at `at`."""
+    """Return the JSON document after a prefix, which holds the message at `at`."""
     begin = text.find(b'{"', 0, at)
     if begin < 0:
         return None

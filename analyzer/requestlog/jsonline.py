@@ -59,7 +59,7 @@ TIMES: Final = (
 
 def document_of(message: bytes) -> dict[str, Any]:
     """Return the document of a message; `NotUnderstood` with the reason."""
-    # What the pattern writes behind the message seldom has a brace.
+    # What the pattern writes after the message seldom has a brace.
     text = message[len(MARKER) : message.rfind(b"}") + 1]
     if len(text) > LIMITS.containers and text.count(b"{") + text.count(b"[") > LIMITS.containers:
         raise NotUnderstood(NOT_UNDERSTOOD)
@@ -73,7 +73,7 @@ def document_of(message: bytes) -> dict[str, Any]:
 
 
 def _slow_document(text: str) -> Any:
-    """Parse again with the standard library, which stops behind the document, takes bytes that are
+    """Parse again with the standard library, which stops after the document, takes bytes that are
     not UTF-8, and says where it fails."""
     try:
         document = json.JSONDecoder().raw_decode(text)[0]

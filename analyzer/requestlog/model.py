@@ -38,13 +38,13 @@ class LogLine(NamedTuple):
     """A line of the request logger, without what surrounds it."""
 
     offset: int
-    """Of the first byte of the first part, in the uncompressed input."""
+    """Offset of the first byte of the first part, in the uncompressed input."""
     size: int
     """Up to the end of the last part, with all that surrounds it."""
     number: int
-    """Of the first part, from 1 on."""
+    """Number of the first part, from 1 on."""
     message: bytes
-    """From `Completed request:` on, with what the pattern writes behind it."""
+    """From `Completed request:` on, with what the pattern writes after it."""
     time: str
     """The broker's time stamp in the form of ISO 8601, mostly without a zone; "" without one."""
     level: str
@@ -91,7 +91,7 @@ class LoggedBody:
     body: Body | None
     """Set to None by who has read it."""
     layout: Layout | None
-    """Of the body; of version 0 for an ApiVersions response that fell back."""
+    """Layout of the body; of version 0 for an ApiVersions response that fell back."""
     gap: str
     """Why there is no body, or "" if there is one."""
     unknown: tuple[str, ...] = ()

@@ -80,7 +80,7 @@ def _milliseconds(name: str, time_ns: int) -> float:
 
 
 def prefix_of(written_ns: int, level: str) -> bytes:
-    """Return what Kafka's pattern writes before a message, with a zone behind the time."""
+    """Return what Kafka's pattern writes before a message, with a zone after the time."""
     seconds, rest = divmod(written_ns, SECOND)
     stamp = datetime.fromtimestamp(seconds, UTC).isoformat(" ")[:19]
     fraction = f"{rest:09d}" if rest % MS else f"{rest // MS:03d}"

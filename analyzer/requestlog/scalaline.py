@@ -44,7 +44,7 @@ class _Class(NamedTuple):
     partitions: str = ""
     """The field with topics and partitions."""
     values: tuple[str, ...] = ()
-    """Fields of a partition: its index, then the numbers behind the arrow."""
+    """Fields of a partition: its index, then the numbers after the arrow."""
 
 
 _CONTROLLER: Final = "Controller=controller_id ControllerEpoch=controller_epoch"

@@ -69,7 +69,7 @@ _WHOLE_FILE: Final = (1 << 31) - 1
 
 
 def read_text(layout: Layout, text: str, at: int) -> tuple[LoggedBody, int, dict[Any, int]]:
-    """Read a struct at an offset; return it, the offset behind it, and sizes of records by topic
+    """Read a struct at an offset; return it, the offset after it, and sizes of records by topic
     and partition. `Malformed` where no layout of that version fits."""
     error = Malformed("")
     for variant in (layout, *variants_of(layout.message.name, layout.version)):
@@ -148,7 +148,7 @@ class _Source:
         self.sizes: dict[Any, int] = {}
         self.sized = layout.message.name in ("FetchResponse", "ProduceRequest")
         self._end = _END_OF_BODY
-        """Of the struct that is read."""
+        """End of the struct that is read."""
         self._room = DISSECTOR_LIMITS.body_bytes
         self._topic: Any = ""
         self._partition = 0
@@ -227,7 +227,7 @@ class _Source:
         self.refuse("tagged fields have no end")
 
     def value(self, wire: Wire, path: str, following: str) -> Any:
-        """Read the value of a field. `following`: today's name of the field behind it, "" for the
+        """Read the value of a field. `following`: today's name of the field after it, "" for the
         last one."""
         match wire:
             case NumberWire() if wire.code == "d":

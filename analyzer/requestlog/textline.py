@@ -1,4 +1,4 @@
-"""Parses lines of brokers before 2.8: a header, structs, and the times behind the connection.
+"""Parses lines of brokers before 2.8: a header, structs, and the times after the connection.
 
     1.0 to 2.7   RequestHeader(apiKey=FETCH, ...) -- {...},response:{...} from connection ...;times
     0.9 to 0.11  {api_key=1,api_version=3,...} -- {...} from connection ...;times
@@ -133,7 +133,7 @@ def _identity(tail: str) -> tuple[str, str, str]:
     if protocol is None:
         return "", "", ""
     # Principals may hold commas, colons and blanks: up to the last listener, or in releases without
-    # to the logger that the pattern writes behind the message.
+    # to the logger that the pattern writes after the message.
     *_, listener = (None, *_LISTENER.finditer(tail, protocol.end()))
     if listener is not None:
         return protocol[1], tail[protocol.end() : listener.start()], listener[1]
@@ -163,7 +163,7 @@ def _head(text: str) -> LineHead:
 def _bodies(
     key: int, name: str, version: int, text: str, with_response: bool
 ) -> tuple[LoggedBody, LoggedBody, dict[Any, int]]:
-    """Return the bodies in what is behind the header, and sizes of records."""
+    """Return the bodies in what is after the header, and sizes of records."""
     sizes: dict[Any, int] = {}
     layouts = layouts_of(key, version) if key >= 0 else f"unknown API {name}"
     if key == API_VERSIONS and version > 2 and text.startswith("{}"):

@@ -72,8 +72,8 @@ def check() -> None:
     remedy = f"Spark needs Java {JAVA} or newer; --engine plain needs none"
     if java is None or not Path(java).exists():
         raise NoSpark(f"no java on {where}: {remedy}")
-    told = subprocess.run([java, "-version"], capture_output=True, text=True, check=False)
-    found = re.search(r'version "(?:1\.)?(\d+)', told.stderr + told.stdout)
+    output = subprocess.run([java, "-version"], capture_output=True, text=True, check=False)
+    found = re.search(r'version "(?:1\.)?(\d+)', output.stderr + output.stdout)
     if found is None:
         raise NoSpark(f"{java} cannot be started: {remedy}")
     if int(found[1]) < JAVA:

@@ -45,7 +45,7 @@ PASSING: Final = frozenset({27, 79})
 
 
 class Used(Measures):
-    """Of one version of an API, by one client."""
+    """Use of one version of an API, by one client."""
 
     count: int = total()
     failed: int = total()
@@ -162,7 +162,7 @@ class Clients(ByKey[Used]):
         begun = row.client_address if exchange.broker == connection.b else row.broker_address
         used.connections.add((connection.first_ns, begun))
         logged = exchange.logged
-        # A line of a connection of which there are packets, of TLS, may come behind its SASL phase.
+        # A line of a connection of which there are packets, of TLS, may come after its SASL phase.
         begun_here = connection.handshake and not exchange.sizeless
         if begun_here or (logged is not None and logged.begins):
             used.fresh = 1

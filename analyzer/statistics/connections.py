@@ -52,7 +52,7 @@ ENDS: Final = {"fin": "closed", "rst": "reset", "reuse": "forgotten", "idle": "f
 
 
 class Wire(Measures):
-    """Of one connection. The counters of TCP only grow, so the largest is the newest."""
+    """Measures of one connection. The counters of TCP only grow, so the largest is the newest."""
 
     requests: int = total()
     unanswered: int = total()
@@ -93,8 +93,8 @@ class Wire(Measures):
     side: int | None = most()
     """1 when the client is `Connection.b`."""
     tls: tuple[str, int, int] | None = most()
-    """Of its TLS handshake: outcome, direction of the side that ended it, alert; -1 where there is
-    none."""
+    """Result of its TLS handshake: outcome, direction of the side that ended it, alert; -1 where
+    there is none."""
     sealed: tuple[Any, ...] | None = most()
     """What is known of its TLS: bytes that were decrypted, which only grow, and `SEALED`."""
     handshake: int | None = most()
@@ -276,7 +276,7 @@ def _client_line(lines: list[Line]) -> Line:
 
 
 _address = lru_cache(4096)(str)
-"""Of an endpoint."""
+"""Text of an endpoint."""
 
 
 def _key(connection: Connection) -> Key:
@@ -365,8 +365,8 @@ def _sealed(tls: Tls) -> tuple[Any, ...]:
 
 def _sealed_line(wire: Wire) -> Line:
     """Return the part of a line about TLS; None everywhere without it."""
-    told = (None,) * len(SEALED) if wire.sealed is None else wire.sealed[1:]
-    found = {key: value or None for key, value in zip(SEALED, told, strict=True)}
+    times = (None,) * len(SEALED) if wire.sealed is None else wire.sealed[1:]
+    found = {key: value or None for key, value in zip(SEALED, times, strict=True)}
     decrypted = found.pop("tls_decrypted") or (None, None)
     found["tls_certificate"] = None
     found["tls_sent"], found["tls_received"] = decrypted[::-1] if wire.side else decrypted

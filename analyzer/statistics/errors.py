@@ -28,7 +28,7 @@ from kafkascope.dissectors.zookeeper.types import error_name as zookeeper_error_
 
 
 class Count(Measures):
-    """Of one error."""
+    """Count of one error."""
 
     count: int = total()
     """Error codes; an answer may hold many."""

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from kafkascope.analyzer.exchanges.pairs import Rows
 
 Way: TypeAlias = Literal["produce", "fetch", "replica"]
-"""Of records: from a producer, to a consumer, or to a follower."""
+"""Source of records: from a producer, to a consumer, or to a follower."""
 
 PRODUCE: Final = 0
 FETCH: Final = 1
@@ -72,7 +72,7 @@ class PartitionColumns:
     """Times of requests and of responses; of the request where no response was captured."""
     numbers: Sequence[int]
     indexes: Sequence[int]
-    """Of the exchanges in their batch."""
+    """Indexes of the exchanges in their batch."""
     at: Sequence[int]
     """Places among the partitions of the exchange."""
     fetch_offsets: Sequence[int | None]
@@ -205,7 +205,7 @@ class ExchangeBatch:
         self._identify = cache(partial(_ids, sources, maker))
         source = sources[0]
         self.row = self._row(source)
-        """Of the first one; of several only what all have in common may be read from it."""
+        """Row of the first one; of several only what all have in common may be read from it."""
         self.exchange = _exchange(source)
         self.api_key = self.row.api_key
 

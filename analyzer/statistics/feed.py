@@ -61,7 +61,7 @@ class Feed:
         self._rows: Rows | None = None
         """What makes rows."""
         self._readers: dict[Any, Reader] = {}
-        """Of exchanges that come as objects, by what is the same of those of a group."""
+        """Of exchanges that come as objects, by what the exchanges of a group share."""
         self._count = self._bytes = 0
         self._most, self._most_bytes = limits.waiting_exchanges, limits.waiting_bytes
 

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 Kind: TypeAlias = Literal[
     "text", "count", "size", "duration", "time", "share", "rate", "flag", "list"
 ]
-"""Of a column: what its values are. Durations and times are integer nanoseconds, sizes bytes,
+"""Kind of a column: what its values are. Durations and times are integer nanoseconds, sizes bytes,
 shares 0 to 1; a list holds texts or numbers. Every value may be None: not known, or nothing."""
 
 
@@ -120,7 +120,7 @@ def shown(columns: Iterable[Column], name: str) -> tuple[Column, ...]:
 Line: TypeAlias = dict[str, Any]
 """One row of a statistic: column name -> value."""
 _ATTRIBUTES: Final = {"first": "first_ns", "last": "last_ns"}
-"""Of measures, by the names of their columns, where these differ."""
+"""Attributes of measures, by the names of their columns, where these differ."""
 
 
 P = ParamSpec("P")
@@ -168,7 +168,7 @@ class Accumulator(Measures):
     __slots__ = ("__dict__",)
     NAME: ClassVar[str]
     VERSION: ClassVar[int] = 1
-    """Of the state that `dump` gives."""
+    """Version of the state that `dump` gives."""
     COLUMNS: ClassVar[tuple[Column, ...]]
     KEYS: ClassVar[frozenset[int] | None] = None
     """APIs of which it takes exchanges; None for all: see `feed`."""

@@ -12,7 +12,7 @@ from kafkascope.analyzer.statistics.model import Accumulator, Line, TopicNames, 
 from kafkascope.times import SECOND
 
 STAGES: Final = ("request_transfer", "server", "response_transfer", "rtt")
-"""Of an exchange, by the names of their columns (docs/latency.md)."""
+"""Stages of an exchange, by the names of their columns (docs/latency.md)."""
 
 
 class Slice(Measures):
@@ -70,7 +70,7 @@ class Rates(Accumulator):
         times = batch.latencies, batch.waits
         transfers, rtt_ns = (batch.request_transfers, batch.response_transfers), row.rtt_ns or 0
         stages = zip(*transfers, batch.servings, strict=True)
-        for (begin, asked, answered, records, latency, wait), (sending, receiving, serving) in zip(
+        for (begin, sent, answered, records, latency, wait), (sending, receiving, serving) in zip(
             zip(*columns, *times, strict=True), stages, strict=True
         ):
             number = begin // self.every_ns
@@ -78,7 +78,7 @@ class Rates(Accumulator):
             if found is None:
                 found = slices[number] = Slice()
             found.count += 1
-            found.request_bytes += asked
+            found.request_bytes += sent
             found.response_bytes += answered
             found.records += records or 0
             found.failed += failed

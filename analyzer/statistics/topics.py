@@ -105,10 +105,10 @@ class Topics(ByKey[Flow]):
                 self._add_sizes(flow, way, batch.record_sizes.get((topic, number)), bool(error))
             else:
                 self._add_records(flow, way, topic, parts, refused=bool(error))
-        for place, asked in batch.unanswered.items() if way == "fetch" else ():
+        for place, fetches in batch.unanswered.items() if way == "fetch" else ():
             flow = self.values[place]
             flow.readers.add(client)
-            stretch(flow, min(asked)[0], max(asked)[0])
+            stretch(flow, min(fetches)[0], max(fetches)[0])
 
     def _add_sizes(self, flow: Flow, way: Way, size: int | None, refused: bool) -> None:
         """Take in the bytes of records that are not there themselves; None: not even those."""

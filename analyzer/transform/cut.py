@@ -52,8 +52,8 @@ HANDSHAKE: Final = BASE + CONNECT
 MANY: Final = 10_000
 
 NOTE: Final = struct.Struct("<qIBqIih")
-"""Of a frame: time, index of the connection, side (these sort it, with the position in its stream:
-requests of one packet have one time), offset, number of the exchange, API key, version."""
+"""Fields of a frame: time, index of the connection, side (these sort it, with the position in its
+stream: requests of one packet have one time), offset, number of the exchange, API key, version."""
 
 
 class _End(NamedTuple):
@@ -88,7 +88,7 @@ class Cutting:
         self._ends: dict[int, tuple[_End, ...]] = {}
         """How connections ended, by their number."""
         self.last = array("q")
-        """Time of the last byte, twice for each connection, for its sides: ends come behind it."""
+        """Time of the last byte, twice for each connection, for its sides: ends come after it."""
         self.short: dict[tuple[int, int], int] = {}
         """Bytes that its frames lack, likewise."""
         self.seen: Counter[int] = Counter()
@@ -272,8 +272,8 @@ class Cutting:
         (of a response without one). `NotKept` when bytes cannot be read again."""
         rewrite = rewrite or Masked()
         found = dict(comments or {})
-        for number, told in self._deeds.items():
-            deeds = rewrite.deeds(told)
+        for number, own in self._deeds.items():
+            deeds = rewrite.deeds(own)
             # In front: readers keep the first words of a comment.
             found[number] = f"{deeds}{BETWEEN}{found[number]}" if number in found else deeds
         _Writing(self, sink, read, rewrite, found, mss).run()

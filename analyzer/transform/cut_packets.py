@@ -32,22 +32,22 @@ class _Packet(NamedTuple):
     time_ns: int
     rank: int
     order: int
-    """Of packets of the same time and rank: those of a connection's begin and end by its index,
-    then those of frames as they were pushed."""
+    """Order of packets of the same time and rank: those of a connection's begin and end by its
+    index, then those of frames as they were pushed."""
     connection: int
     direction: int
     flags: int
     payload: bytes
     short: int
-    """Bytes behind the payload that the packet had and the capture has not."""
+    """Bytes after the payload that the packet had and the capture has not."""
     missing: int
-    """Bytes behind it of which the capture has no packet."""
+    """Bytes after it of which the capture has no packet."""
     comment: str
     again: bool
     """The SYN, or the last bytes, once more."""
 
 
-# Begin of the order of packets of frames; those of a connection begin at its index.
+# Start of the order of packets of frames; those of a connection begin at its index.
 FRAMES: Final = 1 << 63
 INDEX_BITS: Final = 32
 

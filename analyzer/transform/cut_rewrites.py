@@ -56,7 +56,7 @@ class Masked:
 
 class Anonymous(Masked):
     """Names and addresses become pseudonyms, contents asterisks, and so does what cannot be read
-    behind a header."""
+    after a header."""
 
     def __init__(self) -> None:
         self.redaction = Redaction("all")
@@ -146,7 +146,7 @@ class _Messages:
 
     def __init__(self, kept: frozenset[int]) -> None:
         self.encrypted = False
-        """Everything behind ChangeCipherSpec is."""
+        """Everything after ChangeCipherSpec is."""
         self._kept = kept
         self._left = 0
         """Bytes of the current message that are still to come."""

@@ -16,7 +16,7 @@ class TransformLimits(NamedTuple):
     connections: int = 150_000
     # Connections of other protocols at once, about 1 KB each without their bytes.
     other_connections: int = 50_000
-    # Handshakes with ZooKeeper, in case an exchange behind them is chosen.
+    # Handshakes with ZooKeeper, in case an exchange after them is chosen.
     handshakes: int = 10_000
     # Addresses of one host name.
     host_addresses: int = 64

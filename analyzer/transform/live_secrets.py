@@ -1,4 +1,4 @@
-"""Packets of a live capture, behind the secrets that open their TLS.
+"""Packets of a live capture, after the secrets that open their TLS.
 
 A reader such as Wireshark looks for the secrets of a connection when it sees the handshake, and
 does not come back. Programs write them a moment after the packets went over the wire, and the key

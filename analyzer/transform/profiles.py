@@ -113,16 +113,16 @@ class Profile:
         if message is None or message.decoded is None:
             return
         decoded = message.decoded
-        told: dict[str, set[str]] = {}
+        texts_of: dict[str, set[str]] = {}
         volatile = set()
         for leaf in leaves(decoded.layout, decoded.body):
             path = f"{side}." + ".".join(
                 "[]" if part.isdigit() else part for part in leaf.path.split(".")
             )
-            told.setdefault(path.replace(".[]", "[]"), set()).add(_text(leaf))
+            texts_of.setdefault(path.replace(".[]", "[]"), set()).add(_text(leaf))
             if leaf.slot.field.volatile:
                 volatile.add(path.replace(".[]", "[]"))
-        for path, texts in told.items():
+        for path, texts in texts_of.items():
             seen = api.fields.setdefault(path, Tally(volatile=path in volatile))
             for text in texts:
                 seen.add(text)

@@ -217,7 +217,7 @@ def _number(form: str, value: bytes) -> int:
 
 
 def _versioned(*declared: str | Message) -> FormatWriter:
-    """Return the writer of one of these messages behind its int16 version."""
+    """Return the writer of one of these messages after its int16 version."""
 
     def write(value: bytes, change: Change, names: Pseudonyms, around: Around) -> bytes:
         version = _number(">h", value)

@@ -111,7 +111,7 @@ def redacted_payload(
 def _unread_payload(
     payload: bytes, side: Side, key: int, version: int, policy: Policy | None = None
 ) -> bytes | None:
-    """Return the header of a payload of which no more can be read, asterisks behind it. With a
+    """Return the header of a payload of which no more can be read, asterisks after it. With a
     policy, None when not even the header of a request can be."""
     if is_zookeeper(key):
         kept = 0 if key == BASE + CONNECT else REPLY_HEAD if side == "response" else HEAD
@@ -128,7 +128,7 @@ def _unread_payload(
 
 
 def _redacted_header(payload: bytes, policy: Policy) -> bytes | None:
-    """Return the redacted header of a request, asterisks behind it; None when it cannot be
+    """Return the redacted header of a request, asterisks after it; None when it cannot be
     read."""
     try:
         head = read_request_header(payload)

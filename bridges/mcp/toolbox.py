@@ -97,7 +97,8 @@ BRIEF: Final = (
     *("rtt_ms", "stalled_by", "state", "reason", "errors", "topics", "groups", "request_bytes"),
     *("response_bytes", "connection"),
 )
-"""Of an exchange in a list; what is empty is left out, zeros are not: there is a connection 0."""
+"""Fields of an exchange in a list; what is empty is left out, zeros are not: there is a connection
+0."""
 
 
 class Toolbox:
@@ -204,15 +205,15 @@ class Toolbox:
 
         for each in ERRORS.values():
             if error.strip().upper() in (each.name, str(each.code), *each.former_names):
-                told = help_of(each.code)
+                help_ = help_of(each.code)
                 return answer_of_ours(
                     {
                         "code": each.code,
                         "name": each.name,
                         "retriable": each.retriable,
                         "since": each.since,
-                        "meaning": told.meaning,
-                        "causes": list(told.causes),
+                        "meaning": help_.meaning,
+                        "causes": list(help_.causes),
                     }
                 )
         raise UsageError(f"unknown error {error!r}")
@@ -254,12 +255,12 @@ def _page(rows: Iterable[Any], page: int) -> str:
         raise UsageError("pages start at 1")
     left = iter(islice(rows, (page - 1) * PAGE, None))
     found = [shortened(row, ROW) for row in islice(left, PAGE)]
-    told: dict[str, Any] = {"page": page, "rows": len(found)}
+    members: dict[str, Any] = {"page": page, "rows": len(found)}
     if next(left, None) is not None:
-        told["next_page"] = page + 1
+        members["next_page"] = page + 1
     if page > 1 and not found:
-        told["remark"] = "no more rows"
-    return answer(found, **told)
+        members["remark"] = "no more rows"
+    return answer(found, **members)
 
 
 def _brief(row: dict[str, Any]) -> dict[str, Any]:
@@ -274,7 +275,7 @@ def _lines(table: Iterable[Any], columns: tuple[str, ...]) -> list[dict[str, Any
 
 
 def _record(record: Any) -> dict[str, Any]:
-    told = {
+    members = {
         "exchange": record.exchange,
         "source": record.source,
         "topic": record.topic,
@@ -284,13 +285,13 @@ def _record(record: Any) -> dict[str, Any]:
         "headers": {name: _text(value) for name, value in record.headers},
     }
     for side in ("key", "value"):
-        told[side] = _text(getattr(record, side))
+        members[side] = _text(getattr(record, side))
         decoded = _decoded(record, side)
         if decoded is not None:
-            told[f"{side}_decoded"] = decoded
+            members[f"{side}_decoded"] = decoded
     if record.internal is not None:
-        told["internal"] = record.internal
-    return told
+        members["internal"] = record.internal
+    return members
 
 
 def _decoded(record: Any, side: str) -> Any:

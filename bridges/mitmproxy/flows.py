@@ -61,9 +61,9 @@ class Pair(NamedTuple):
 
     def to_json(self) -> dict[str, Any]:
         """exchange/1, with the numbers of the parts."""
-        told: dict[str, Any] = orjson.loads(json_of_row(self.row))
-        told["tcp_messages"] = [self.request_at, self.response_at]
-        return told
+        members: dict[str, Any] = orjson.loads(json_of_row(self.row))
+        members["tcp_messages"] = [self.request_at, self.response_at]
+        return members
 
 
 def _bytes_of(pair: Pair) -> int:
@@ -96,8 +96,8 @@ class KafkaFlow:
             part = parts[at]
             if part.content:
                 time_ns = int(part.timestamp * 1_000_000_000)
-                told = self._follower.feed(int(not part.from_client), part.content, time_ns)
-                out += self._record(at, *told)
+                events = self._follower.feed(int(not part.from_client), part.content, time_ns)
+                out += self._record(at, *events)
         self._taken = len(parts)
         return out
 

@@ -121,7 +121,7 @@ class Kafka(KafkaStruct):
 
     kind: Kind | None = None
     layout: Layout | None = None
-    """Of the body."""
+    """Layout of the body."""
 
     def __init__(self, *args: Any, kind: str = "", **fields: Any) -> None:
         if "api" in fields and type(self) is KafkaUndecoded:
@@ -142,7 +142,7 @@ class Kafka(KafkaStruct):
         return KafkaUndecoded if undecoded_request(data) else of_request(data)
 
     def extract_padding(self, s: bytes) -> tuple[bytes, bytes | None]:
-        """Split what follows the body: the rest of the frame, and what comes behind it."""
+        """Split what follows the body: the rest of the frame, and what comes after it."""
         size, read = self.fields.get("size"), len(self.raw_packet_cache or b"")
         if size is None:
             return s, None
@@ -150,7 +150,7 @@ class Kafka(KafkaStruct):
         return s[:left], s[left:]
 
     def post_build(self, pkt: bytes, pay: bytes) -> bytes:
-        """Fill in the size; a frame behind this one is not part of it."""
+        """Fill in the size; a frame after this one is not part of it."""
         if self.getfieldval("size") is None and len(pkt) >= HEADER:
             inside = 0 if isinstance(self.payload, Kafka) else len(pay)
             pkt = _INT.pack(len(pkt) - HEADER + inside) + pkt[HEADER:]
@@ -185,7 +185,7 @@ class KafkaUndecoded(Kafka):
         return self._taken(s, end)
 
     def extract_padding(self, s: bytes) -> tuple[bytes, bytes | None]:
-        """Leave what comes behind the frame."""
+        """Leave what comes after the frame."""
         return b"", s
 
     def copy(self) -> Any:

@@ -55,7 +55,7 @@ class Stream:
         self.reassembler = Reassembler()
         self.follower = Follower()
         self.ends: dict[bytes, int] = {}
-        """Sequence number behind the last segment, by flow."""
+        """Sequence number after the last segment, by flow."""
         self._begins = False
         """A request begins with the first segment; else the capture is in the middle of some."""
         self.packets = 0

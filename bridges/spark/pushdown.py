@@ -66,8 +66,8 @@ def condition_of(filter_: Any, names: set[str]) -> Any:
         if inner is None or isinstance(child, EqualNullSafe):
             return None
         # What is not known is no match of the opposite either, but where it is asked for.
-        asked = isinstance(child, IsNull | IsNotNull)
-        return ~inner if asked else ~inner & pc.field(child.attribute[0]).is_valid()
+        tests_null = isinstance(child, IsNull | IsNotNull)
+        return ~inner if tests_null else ~inner & pc.field(child.attribute[0]).is_valid()
     known = isinstance(filter_, (*COMPARED, *TEXTS, In, IsNull, IsNotNull))
     if not known or len(filter_.attribute) != 1 or filter_.attribute[0] not in names:
         return None

@@ -79,7 +79,7 @@ class _StreamReader(DataSourceStreamReader):
         return {"changed_ns": last[0], "name": last[1]}
 
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
-        """Return the files behind one offset, up to another."""
+        """Return the files after one offset, up to another."""
         low, high = (start["changed_ns"], start["name"]), (end["changed_ns"], end["name"])
         return [File(name) for changed, name in self._settled() if low < (changed, name) <= high]
 

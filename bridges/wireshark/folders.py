@@ -41,9 +41,9 @@ def ask_tshark() -> Folders:
 def read_folders(text: str) -> Folders:
     """Read what `tshark -G folders` prints. Before 4.2 there is one folder, for all users."""
     found = dict(line.split(":", 1) for line in text.splitlines() if ":" in line)
-    told = {key.strip().lower(): value.strip() for key, value in found.items()}
-    personal = told.get("personal extcap path")
-    shared = told.get("global extcap path") or told.get("extcap path")
+    paths = {key.strip().lower(): value.strip() for key, value in found.items()}
+    personal = paths.get("personal extcap path")
+    shared = paths.get("global extcap path") or paths.get("extcap path")
     return Folders(Path(personal) if personal else None, Path(shared) if shared else None)
 
 

@@ -33,7 +33,7 @@ class Arg(NamedTuple):
     """An option of an interface, as Wireshark's dialog shows it."""
 
     call: str
-    """Of our command line."""
+    """Option of our command line."""
     display: str
     kind: str = "string"
     default: str = ""
@@ -126,7 +126,7 @@ class ExtcapCall:
     fifo: str = ""
     capture_filter: str | None = None
     options: dict[str, str] = field(default_factory=dict)
-    """Of the interface, by call; flags that are set have an empty value."""
+    """Options of the interface, by call; flags that are set have an empty value."""
 
 
 FLAGS: Final = {
@@ -146,7 +146,7 @@ PASSED_OVER: Final = ("--extcap-reload-option", "--extcap-control-in", "--extcap
 
 def read_call(words: Sequence[str]) -> ExtcapCall:
     """Read a command line; `WrongCall`. Calls of protocols to come are passed over."""
-    asked = ExtcapCall()
+    call = ExtcapCall()
     rest = list(words)
     while rest:
         name, equals, value = rest.pop(0).partition("=")
@@ -159,15 +159,15 @@ def read_call(words: Sequence[str]) -> ExtcapCall:
             return rest.pop(0)
 
         if name in FLAGS:
-            setattr(asked, FLAGS[name], True)
+            setattr(call, FLAGS[name], True)
         elif name in VALUES:
-            setattr(asked, VALUES[name], given())
+            setattr(call, VALUES[name], given())
         elif name in PASSED_OVER:
             given()
         elif not name.startswith("--extcap-"):  # --extcap-version=4.4, and those to come
-            arg = _arg_of(asked.interface, name)
-            asked.options[name] = "" if arg.is_flag and not equals else given()
-    return asked
+            arg = _arg_of(call.interface, name)
+            call.options[name] = "" if arg.is_flag and not equals else given()
+    return call
 
 
 def _arg_of(interface: str, name: str) -> Arg:
@@ -207,8 +207,8 @@ def config_sentences(interface: str, devices: Iterable[str]) -> list[str]:
             "required": "true" if arg.required else "",
             "group": arg.group,
         }
-        told = "".join(f"{{{key}={value}}}" for key, value in parts.items() if value)
-        lines.append(f"arg {told}{arg.more}")
+        members = "".join(f"{{{key}={value}}}" for key, value in parts.items() if value)
+        lines.append(f"arg {members}{arg.more}")
         if arg.kind == "selector":
             lines += [
                 f"value {{arg={number}}}{{value={name}}}{{display={name}}}"
@@ -224,27 +224,27 @@ def _known(interface: str) -> None:
         raise WrongCall(f"unknown interface {interface}")
 
 
-def words_of(asked: ExtcapCall) -> list[str]:
+def words_of(call: ExtcapCall) -> list[str]:
     """Return the `kafkascope` command, without its target, for the requested capture."""
-    _known(asked.interface)
-    told = {arg.call: asked.options.get(arg.call, "").strip() for arg in ARGS[asked.interface]}
-    for arg in ARGS[asked.interface]:
-        if arg.required and not told[arg.call]:
-            preference = f"extcap.{asked.interface.replace('-', '_')}.{arg.call.strip('-')}"
+    _known(call.interface)
+    options = {arg.call: call.options.get(arg.call, "").strip() for arg in ARGS[call.interface]}
+    for arg in ARGS[call.interface]:
+        if arg.required and not options[arg.call]:
+            preference = f"extcap.{call.interface.replace('-', '_')}.{arg.call.strip('-')}"
             raise WrongCall(f"{arg.display} is missing; in a terminal: -o {preference}:VALUE")
-    if asked.interface == LIVE:
-        chosen = bpf(told["--ports"] or PORTS, asked.capture_filter or "")
-        words = ["capture", f"-i{told['--interface']}", f"-f{chosen}", "--quiet"]
-        if told["--keylog"]:
-            words += [f"--keylog={told['--keylog']}", "--secrets"]
+    if call.interface == LIVE:
+        chosen = bpf(options["--ports"] or PORTS, call.capture_filter or "")
+        words = ["capture", f"-i{options['--interface']}", f"-f{chosen}", "--quiet"]
+        if options["--keylog"]:
+            words += [f"--keylog={options['--keylog']}", "--secrets"]
         return words
     words = ["proxy", "--quiet", "--until-eof"]
     for arg in ARGS[PROXY]:
-        value = asked.options.get(arg.call)
+        value = call.options.get(arg.call)
         if arg.is_flag:
             words += [arg.call] * (value is not None and value.lower() != "false")
-        elif told[arg.call]:
-            words.append(f"{arg.call}={told[arg.call]}")
+        elif options[arg.call]:
+            words.append(f"{arg.call}={options[arg.call]}")
     return words
 
 

@@ -48,14 +48,14 @@ def capture(words: Sequence[str], fifo: str) -> int:
     try:
         for each in SIGNALS:
             signal.signal(each, _stop)
-        asked = bool(early) or _watch(child, target, said)
+        stopped = bool(early) or _watch(child, target, said)
     except _Stopped:
-        asked = True
+        stopped = True
     for each in SIGNALS:
         signal.signal(each, signal.SIG_IGN)
-    said += _end(child, asked)
+    said += _end(child, stopped)
     code = child.returncode
-    failed = not asked and code not in STOPPED
+    failed = not stopped and code not in STOPPED
     if failed:
         # Before the pipe is closed: then nobody listens any more.
         say(said[-MOST_WORDS:].decode(errors="replace").strip(), bare=True)
@@ -89,10 +89,10 @@ def _watch(child: subprocess.Popen[bytes], target: int, said: bytearray) -> bool
             return True
 
 
-def _end(child: subprocess.Popen[bytes], asked: bool) -> bytes:
+def _end(child: subprocess.Popen[bytes], stopped: bool) -> bytes:
     """Wait for the end of the child, and ask for it where it has not come by itself; return its
     last words."""
-    if asked and not _ends(child, 0.0):
+    if stopped and not _ends(child, 0.0):
         # One that captures ends as it does for people, with what it had not written yet.
         child.send_signal(signal.SIGINT)
     if not _ends(child, PATIENCE_S):

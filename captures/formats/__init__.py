@@ -1,1 +1,1 @@
-"""Capture formats, read and written without I/O: pcap and pcapng, also behind damage."""
+"""Capture formats, read and written without I/O: pcap and pcapng, also after damage."""

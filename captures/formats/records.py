@@ -92,7 +92,7 @@ class Format(Protocol):
     damage: str = ""
     """Reason why the walk cannot go on; empty while it can."""
     hopeless: bool = False
-    """Whether nothing behind the damage can be read by this reader."""
+    """Whether nothing after the damage can be read by this reader."""
     backs: bool
     """Whether the length of the record before damage may be wrong, because it stands only once."""
     strict: bool | None = True
@@ -125,7 +125,7 @@ class Format(Protocol):
 
     def search(self, data: bytearray, final: bool, damaged: int = 0) -> Found:
         """Search `data` for where records go on. `data`: WINDOW bytes, or the `final` ones;
-        `damaged`: offset of the damage, if it is in or behind them."""
+        `damaged`: offset of the damage, if it is in or after them."""
 
     def record(self, buffer: bytearray, at: int) -> CaptureRecord:
         """Return the record at a position from `walk`."""
@@ -173,7 +173,7 @@ def cut_short(name: str, gaps: Sequence[FileGap]) -> CutShort:
 
 
 def skipped_bytes(gaps: Sequence[FileGap]) -> int:
-    """Return the size of all gaps behind which records go on."""
+    """Return the size of all gaps after which records go on."""
     return sum(max(gap.resume - gap.at, 0) for gap in gaps if gap.resume is not None)
 
 

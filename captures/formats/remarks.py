@@ -23,7 +23,7 @@ class Remark(NamedTuple):
     start: int
     """Offset of the packet's record in the (uncompressed) file."""
     end: int
-    """Offset behind that record."""
+    """Offset after that record."""
     text: str
     about: str
     """Its subject, which stood in brackets."""
@@ -59,7 +59,7 @@ class Remarks:
         for each in found:
             start = base + each.start
             if mine and start <= mine[-1].start:
-                continue  # behind damage bytes may be walked again
+                continue  # after damage bytes may be walked again
             one = each._replace(start=start, end=base + each.end)
             mine.append(one)
             if one.about:
@@ -84,7 +84,7 @@ class Remarks:
         return found.text if found.start <= at < found.end and not found.about else ""
 
     def about(self, whom: str, file: int, at: int) -> str:
-        """Return the first comment with a subject behind a byte; empty without one."""
+        """Return the first comment with a subject after a byte; empty without one."""
         for number, found in self._about.get(whom, ()):
             if (number, found.start) > (file, at):
                 return found.text

@@ -1,4 +1,4 @@
-"""Finds where records go on behind damage. No I/O.
+"""Finds where records go on after damage. No I/O.
 
 Any offset may be taken for a record when its header contradicts nothing, but only real records
 follow each other for long. So all candidates in a window are linked to what would follow them;
@@ -21,7 +21,7 @@ from kafkascope.captures.limits import LIMITS
 
 # Bytes of a block beside its packet.
 OPTIONS: Final = 4096
-# Records in a row that are no chance, whatever comes behind them.
+# Records in a row that are no chance, whatever comes after them.
 LINKS: Final = 8
 SECTION: Final = 0x0A0D0D0A
 KINDS: Final = (1, 2, 3, 4, 5, 6, 9, 10, 0x0BAD, 0x40000BAD, SECTION)
@@ -118,7 +118,7 @@ def _decide(
 ) -> Found:
     """Decide where records go on. `starts`, `ends`: candidates, rising; `first`: which of them a
     chain may begin with; `size`: bytes of the window, in whose last `blind` bytes no header can be
-    seen. What begins before the damage and does not reach behind it is part of a packet."""
+    seen. What begins before the damage and does not reach after it is part of a packet."""
     rest = max(size - blind, 0)
     if len(starts) > LIMITS.record_candidates:
         return Found(None, rest)

@@ -122,7 +122,7 @@ def _whole(kind: int, body: bytes) -> bytes:
 def around(
     size: int, time_ns: int, interface: int = 0, length: int | None = None, comment: str = ""
 ) -> tuple[bytes, bytes]:
-    """Return the bytes before and behind the `size` bytes of a packet in its block."""
+    """Return the bytes before and after the `size` bytes of a packet in its block."""
     tail = bytes(-size & 3)
     if comment:
         tail += _option(COMMENT, _text(comment)) + _END

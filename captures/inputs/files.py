@@ -369,7 +369,7 @@ class Source:
         base: int = 0,
     ) -> Iterator[Block]:
         """Yield the records of a stream that begins at byte `base` of the file, where a record
-        begins or the file itself. Reading goes on behind damage, which is raised at the end."""
+        begins or the file itself. Reading goes on after damage, which is raised at the end."""
         gaps = self.gaps[index] = []
         window = Window(stream, head, self.block_bytes, spool, base)
         window.at = 0 if base else format_.header
@@ -380,8 +380,8 @@ class Source:
     def _read_on(
         self, index: int, format_: Format, window: Window, gaps: list[FileGap]
     ) -> Iterator[Block]:
-        told = iter(self.told or ())
-        gap = next(told, None)
+        known_gaps = iter(self.told or ())
+        gap = next(known_gaps, None)
         if self.told is not None:
             format_.strict = False
         while True:
@@ -405,7 +405,7 @@ class Source:
                     gaps.append(gap)
                     if gap.resume is None or not window.skip(gap.resume - gap.at):
                         return
-                    gap = next(told, None)
+                    gap = next(known_gaps, None)
                 elif format_.damage:
                     if not passed(format_, window, gaps):
                         return

@@ -126,7 +126,7 @@ class Impatient:
 
 
 def open_stream(name: str, opened: ByteStream | None = None) -> tuple[ByteStream, bytes, bool]:
-    """Open an input. Returns a stream of uncompressed bytes behind the first ones, those first
+    """Open an input. Returns a stream of uncompressed bytes after the first ones, those first
     bytes, and whether it is compressed, or was changed by a terminal: whether offsets are not those
     of the file."""
     raw: ByteStream = opened or StoredFile(name)

@@ -66,7 +66,7 @@ class Order:
         del self.files[length:], self.firsts[length:], self.counts[length:]
 
     def runs(self, sizes: list[int] | None = None) -> Iterator[Run]:
-        """Yield the runs. Behind one that goes on to the end of its file, numbers are right only
+        """Yield the runs. After one that goes on to the end of its file, numbers are right only
         with the `sizes` of all files, in packets."""
         number = 1
         for file, first, count in zip(self.files, self.firsts, self.counts, strict=True):

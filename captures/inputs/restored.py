@@ -19,7 +19,7 @@ from kafkascope.captures.inputs.inflate import ByteStream, Pieces, is_compressed
 # Bytes at the beginning of a file that show how it was written. Binary data of that size have 256
 # line feeds.
 LOOKED_BYTES: Final = 1 << 16
-# Line feeds, all behind a carriage return, that are no chance.
+# Line feeds, all after a carriage return, that are no chance.
 SURE: Final = 8
 PCAPNG: Final = b"\n\r\r\n"
 PCAPNG_CHANGED: Final = b"\r\n\r\r\r\n"
@@ -118,7 +118,7 @@ def restored(stream: ByteStream, head: bytes) -> ByteStream | None:
 
 
 def has_line_feeds_changed(data: bytearray, end: int) -> bool:
-    """Return whether each LF before `end` is behind a CR, and there are enough to be no chance."""
+    """Return whether each LF before `end` is after a CR, and there are enough to be no chance."""
     count = data.count(b"\n", 0, end)
     return count >= SURE and count == data.count(b"\r\n", 0, end)
 
@@ -185,5 +185,5 @@ def text_in_place(data: bytes) -> str:
 
 
 def is_epilogue(data: bytes) -> bool:
-    """Return whether bytes are what a capturing program says at its end, behind its packets."""
+    """Return whether bytes are what a capturing program says at its end, after its packets."""
     return _TEXT.fullmatch(data) is not None and _PROGRAM.search(data) is not None

@@ -9,7 +9,7 @@ from kafkascope.captures.limits import LIMITS
 
 
 def read_limited(path: Path, limit_bytes: int = LIMITS.small_file_bytes) -> bytes:
-    """Return the content of a file; `OSError`, also if it is larger than the limit. Without one a
+    """Return the content of a file; `OSError` also if it is larger than the limit. Without one a
     device or a pipe without end would fill the memory."""
     with path.open("rb") as file:
         data = file.read(limit_bytes + 1)

@@ -86,7 +86,7 @@ class Spool:
         return self._file.fileno()
 
     def state(self) -> tuple[int, int]:
-        """Return the end and the begin of what is kept, as addresses, for `follow`."""
+        """Return the end and the start of what is kept, as addresses, for `follow`."""
         return self.written, max(self._kept_from, self.written - self.capacity)
 
     def follow(self, state: tuple[int, int], margin: int) -> None:
@@ -121,7 +121,7 @@ class Tee(Spool):
 
 
 class PacketPlaces:
-    """The places of all packets of a source, by number; of blocks one behind the other."""
+    """The places of all packets of a source, by number; of blocks one after the other."""
 
     def __init__(self) -> None:
         self._spool = Spool(UNBOUNDED)

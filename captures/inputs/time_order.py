@@ -67,7 +67,7 @@ class _Entry(NamedTuple):
 
     time_ns: int
     offset: int
-    """Of its record in the file."""
+    """Offset of its record in the file."""
     size: int
     """Bytes that were captured."""
 
@@ -99,7 +99,7 @@ class TimeOrder:
         self._sorting = False
 
     def run(self) -> Iterator[Block]:
-        """Yield the packets as blocks. What the file's blocks raise is raised behind all packets
+        """Yield the packets as blocks. What the file's blocks raise is raised after all packets
         before it."""
         block = self._next()
         if block is not None:
@@ -126,7 +126,7 @@ class TimeOrder:
             return None
 
     def _look_ahead(self, block: Block | None) -> tuple[list[_Walked], Block | None]:
-        """Return the first blocks, copied, and the one behind them; decide whether to sort."""
+        """Return the first blocks, copied, and the one after them; decide whether to sort."""
         held: list[_Walked] = []
         end: int | None = None
         while block is not None and block.format.uniform and block.positions:

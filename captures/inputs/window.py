@@ -1,4 +1,4 @@
-"""A window over a stream of bytes, and how reading goes on behind damage."""
+"""A window over a stream of bytes, and how reading goes on after damage."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from kafkascope.captures.inputs.restored import (
 from kafkascope.captures.inputs.spool import Spool
 from kafkascope.captures.limits import LIMITS
 
-# Bytes behind damage that are compared with what capturing programs say.
+# Bytes after damage that are compared with what capturing programs say.
 LOOKED: Final = 4096
-# Spare bytes behind a buffer: headers may be read before their lengths are checked.
+# Spare bytes after a buffer: headers may be read before their lengths are checked.
 SLACK: Final = 64
 
 
@@ -36,9 +36,9 @@ class Window:
         self.at = 0
         """Position in the buffer; the bytes before it are done with."""
         self.keep = 0
-        """Position from which on bytes stay in the buffer; never behind `at`."""
+        """Position from which on bytes stay in the buffer; never after `at`."""
         self.end = len(head)
-        """Position behind the last byte that was read."""
+        """Position after the last byte that was read."""
         self._stream, self._spool = stream, spool
 
     @property
@@ -96,7 +96,7 @@ class Window:
 
 
 def passed(format_: Format, window: Window, gaps: list[FileGap]) -> bool:
-    """Go on behind damage, or behind a record that is not whole at the end of the file; False when
+    """Go on after damage, or after a record that is not whole at the end of the file; False when
     nothing can be read there."""
     begin, reason, beyond = window.offset, format_.damage or CUT, format_.beyond
     format_.damage, format_.beyond = "", 0

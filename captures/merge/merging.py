@@ -127,7 +127,7 @@ def merge(group: CaptureGroup, names: list[str], order: Order, open_: Open | Non
         wanted = STEP if moved else STEP + max(len(each.waiting) for each in places)
         if wanted > LIMITS.merged_packets:
             raise OutOfOrder
-    # What is written to them meanwhile comes behind.
+    # What is written to them meanwhile comes after.
     for place in places:
         for file, count in place.counts.items():
             order.add(file, count)

@@ -61,7 +61,7 @@ class Fragments:
         out: list[Segment | str] = list(self._forget(packet.time_ns))
         known = self._known.get(part.key)
         if known is None or (not part.offset and known.first is not None):
-            self._known.pop(part.key, None)  # a new one goes behind all others
+            self._known.pop(part.key, None)  # a new one goes after all others
             known = self._known[part.key] = Known(packet.time_ns)
         if not part.offset:
             first = _first(packet, part)

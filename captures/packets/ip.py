@@ -48,7 +48,7 @@ class Fragment(NamedTuple):
     offset: int
     """Offset of its bytes in the packet's payload."""
     more: bool
-    """Whether others come behind it."""
+    """Whether others come after it."""
     at: int
     """Offset of its bytes in the record."""
     size: int

@@ -1,7 +1,7 @@
 """Link layers: finds the IP header in a captured record. Stateless.
 
 Each reader takes the captured bytes and returns the offset of the IP header, or `NOT_IP`. Where the
-snaplen cut a header, reading behind the end raises one of `CUT_SHORT`: who calls catches it once.
+snaplen cut a header, reading past the end raises one of `CUT_SHORT`: who calls catches it once.
 Add a link layer: one function here and one row of `LINK_TYPES`.
 """
 
@@ -70,7 +70,7 @@ def after_labels(data: Data, at: int) -> int:
 
 
 def _pseudowire(data: Data, at: int) -> int:
-    """Skip to Ethernet behind the labels (RFC 4448), with or without its control word of four
+    """Skip to Ethernet after the labels (RFC 4448), with or without its control word of four
     bytes."""
     for begin in (at + 4, at) if not data[at] >> 4 else (at,):
         found = after_type(data, begin + 12)
@@ -119,7 +119,7 @@ def ppp(data: Data) -> int:
 
 
 def directed_ppp(data: Data) -> int:
-    """PPP behind a byte with the direction, which pppd writes in place of the address."""
+    """PPP after a byte with the direction, which pppd writes in place of the address."""
     if data[1] == 0x03:
         return after_ppp(data, 2)
     return after_ppp(data, 3 if data[1] == 0xFF and data[2] == 0x03 else 1)
@@ -148,7 +148,7 @@ def pflog(data: Data) -> int:
     return by_version(data, data[0] + 3 & ~3)
 
 
-# --- 802.11, and headers that name the link type behind them -------------------------------------
+# --- 802.11, and headers that name the link type after them -------------------------------------
 
 Header = Callable[[Data], tuple[int, int]]
 """Offset of the inner record (or `NOT_IP`), and its link type."""
@@ -244,7 +244,7 @@ _PLAIN: Final[dict[int, tuple[str, Reader]]] = {
 
 
 def _within(header: Header) -> Reader:
-    """Return a reader of records whose header names the link type behind it."""
+    """Return a reader of records whose header names the link type after it."""
 
     def read(data: Data) -> int:
         at, link_type = header(data)

@@ -49,7 +49,7 @@ def in_packet(packet: Packet) -> Iterator[Resolved]:
 
 
 def in_stream(data: bytes) -> Iterator[Resolved]:
-    """Yield the names in DNS responses over TCP, each behind its length, as far as they are
+    """Yield the names in DNS responses over TCP, each after its length, as far as they are
     whole."""
     at = 0
     while at + 2 + _HEADER <= len(data):
@@ -85,7 +85,7 @@ def in_message(data: bytes) -> Iterator[Resolved]:
 
 
 def _record(data: bytes, at: int, aliases: dict[str, str], addresses: dict[str, set[str]]) -> int:
-    """Read the record at an offset; return the offset behind it. Raises one of `_BROKEN`."""
+    """Read the record at an offset; return the offset after it. Raises one of `_BROKEN`."""
     owner, at = _name(data, at)
     kind, class_, _, size = unpack_from(">HHIH", data, at)
     at += 10
@@ -111,7 +111,7 @@ def _followed(name: str, aliases: dict[str, str], addresses: dict[str, set[str]]
 
 
 def _name(data: bytes, at: int) -> tuple[str, int]:
-    """Return the name at an offset and the offset behind it; pointers lead backwards only. Raises
+    """Return the name at an offset and the offset after it; pointers lead backwards only. Raises
     one of `_BROKEN`."""
     labels: list[str] = []
     end = -1

@@ -1,4 +1,4 @@
-"""Tunnels: finds the inner IP header behind GRE, ERSPAN, VXLAN, Geneve, GTP, MPLS or IP in IP.
+"""Tunnels: finds the inner IP header after GRE, ERSPAN, VXLAN, Geneve, GTP, MPLS or IP in IP.
 
 Stateless; one level a call. Mirror ports and clouds deliver traffic in tunnels: the connection that
 people mean is inside.

@@ -86,7 +86,7 @@ def walked(
 def walk(
     name: str, open_: Opener, head: bytes, begin: int, end: int, *, block_bytes: int = BLOCK_BYTES
 ) -> Stretch:
-    """Walk from a record (or what is taken for one) to the first at or behind `end`."""
+    """Walk from a record (or what is taken for one) to the first at or after `end`."""
     out = Stretch(begin, end, begin)
     if begin >= end:
         return out

@@ -37,7 +37,7 @@ class Copies(Resumable):
 
     def seen(self, mark: Mark, number: int | None = None) -> bool:
         """Enter a packet; return whether it is a copy of one within the window. `number` is its
-        number in the capture, by default the one behind the last."""
+        number in the capture, by default the one after the last."""
         self._number = number = self._number + 1 if number is None else number
         before = self._latest.get(mark[0])
         self._latest[mark[0]] = (mark, number)
@@ -98,7 +98,7 @@ FORWARD_NS: Final = 100_000_000
 # Within 1 ms where the IP id does not tell that it is the same packet: IPv6 has none, and some
 # systems leave it 0.
 NEAR_NS: Final = 1_000_000
-# Packets of a batch of a driver: the copies of one may stand behind all of it.
+# Packets of a batch of a driver: the copies of one may stand after all of it.
 NEAR_PACKETS: Final = 64
 # Packets of a translated connection whose copies are waited for.
 PACKETS: Final = 256

@@ -150,7 +150,7 @@ def find_starts(state: ConnectionState) -> list[tuple[DirectionState, Segment]]:
 
 
 def start_at_syn(direction: DirectionState, segment: Segment) -> None:
-    """Start a direction behind its SYN; a SYN-ACK also tells where the other one starts."""
+    """Start a direction after its SYN; a SYN-ACK also tells where the other one starts."""
     if not direction.state.opened:
         # What was told of a connection stays: others may have heard of it before this SYN came.
         direction.connection.handshake = True
@@ -164,7 +164,7 @@ def start_at_syn(direction: DirectionState, segment: Segment) -> None:
 
 
 def _orient(state: ConnectionState, direction: DirectionState, segment: Segment) -> None:
-    """Swap the ends if a SYN that came behind the first segments tells that `b` connected."""
+    """Swap the ends if a SYN that came after the first segments tells that `b` connected."""
     connection = state.connection
     if state.opened or connection.handshake or (direction.number == 0) != bool(segment.flags & ACK):
         return
@@ -269,7 +269,7 @@ def deliver_waiting(direction: DirectionState, item: Waiting, out: Out) -> None:
 
 
 def emit_gap(direction: DirectionState, size: int, reason: Reason, time_ns: int, out: Out) -> None:
-    """Emit a gap for bytes that will not come; the direction goes on behind them."""
+    """Emit a gap for bytes that will not come; the direction goes on after them."""
     out.append(Gap(direction.connection, direction.number, direction.offset, size, time_ns, reason))
     connection = direction.connection
     connection.gap_bytes = more(connection.gap_bytes, direction.number, size)
@@ -284,7 +284,7 @@ def _skip(direction: DirectionState, size: int) -> None:
 
 
 def emit_closed(direction: DirectionState, out: Out) -> bool:
-    """Emit `Closed` for a FIN behind all bytes or an RST when nothing waits; whether it was."""
+    """Emit `Closed` for a FIN after all bytes or an RST when nothing waits; whether it was."""
     if direction.closed or direction.waiting:
         return False
     fin = direction.fin

@@ -250,7 +250,7 @@ class Reassembler(Resumable):
             return None
         state = direction.state
         if state.packet != twin.packet or not is_beginning(state):
-            return None  # it has gone on since: a response comes behind both requests
+            return None  # it has gone on since: a response comes after both requests
         self.translated += state.copies is None
         translate(state, direction, segment.flow)
         self.flows[segment.flow] = direction

@@ -8,7 +8,7 @@ State without I/O.
 
 What makes a connection a leg:
 - It comes from the host that an earlier connection goes to, which has no response yet.
-- It carries the same bytes, behind a header of the PROXY protocol where the proxy sends one.
+- It carries the same bytes, after a header of the PROXY protocol where the proxy sends one.
 - Requests come to the proxy before they leave it, and so do responses.
 Correlation ids are no evidence: two clients of one library begin with equal requests.
 """
@@ -246,8 +246,8 @@ class RelayedLegs:
         if leg.leader is None:
             client, own = match.connection, leg.connection
             alone = len(leg.matches) == 1 and len(self._led[leader]) == 1
-            told = match.header > 0 or (client.b, own.b) in self._routes
-            if not sure and not (alone and (told or client.a.host != own.a.host)):
+            certain = match.header > 0 or (client.b, own.b) in self._routes
+            if not sure and not (alone and (certain or client.a.host != own.a.host)):
                 return
             self._accept(leg, leader, out)
         if sure:

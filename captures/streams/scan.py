@@ -94,7 +94,7 @@ def scan(
     others = [block.packet(index) for index in columns.others]
     reasons = list(map(segment_of, others))
     if any(isinstance(reason, Segment) or reason == FRAGMENT for reason in reasons):
-        return None  # TCP behind headers that `columns` does not follow, or in parts: rare
+        return None  # TCP after headers that `columns` does not follow, or in parts: rare
     for packet, reason in zip(others, reasons, strict=True):
         skip(str(reason), packet)
     _count(columns, statistics)

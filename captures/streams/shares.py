@@ -151,7 +151,7 @@ class _Beginning(NamedTuple):
     counts: Counter[bytes]
     """Packets of each connection."""
     new: int
-    """Connections that came behind the first block, in as many bytes as `behind`."""
+    """Connections that came after the first block, in as many bytes as `behind`."""
     behind: int
     twice: bool
     """Whether a connection seems to come with two pairs of addresses."""

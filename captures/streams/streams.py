@@ -93,7 +93,7 @@ class Assembly:
         last = self.reassembler.finish(self.statistics.last_ns)
         count = self.reassembler.connections
         yield [last if self.legs is None else self.legs.finish(last, count)]
-        # Names stand behind the packets as well, where a program adds them when it ends.
+        # Names stand after the packets as well, where a program adds them when it ends.
         self._pass_names(formats.values())
         self._sum_up()
         if damage is not None:

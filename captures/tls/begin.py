@@ -51,7 +51,7 @@ ALERTS: Final[dict[int, str]] = {
 
 
 CLIENT_HELLO: Final = 1
-# Types of handshake messages: the byte behind the header of the first record.
+# Types of handshake messages: the byte after the header of the first record.
 SERVER_HELLO: Final = 2
 
 

@@ -83,7 +83,7 @@ def _awaits(state: TlsState, side: Side, record: TlsRecord) -> bool:
         return True
     if stage is Stage.TRAFFIC or not state.awaits(side, epoch, _next(stage)):
         return False
-    # Behind a hole it may be one of the next stage: `_handshake_unopened` would try that.
+    # After a hole it may be one of the next stage: `_handshake_unopened` would try that.
     opener = opener or state.opener(side)
     return opener is not None and not opens(opener, side.sequence, record)
 
@@ -263,7 +263,7 @@ def _alert(state: TlsState, side: Side, data: bytes, *, sealed: bool = False) ->
 
 
 def take_late_alert(state: TlsState, side: Side, number: int) -> None:
-    """Take an alert behind bytes that are no record."""
+    """Take an alert after bytes that are no record."""
     state.handshake.late(side.number, number)
     state.ended()
     _keep_alert(state, side, number)

@@ -1,6 +1,6 @@
 """How a TLS handshake went, from the heads of records, alerts, and who closed when.
 
-In TLS 1.3 all behind the ServerHello is encrypted: without keys a client's first encrypted record
+In TLS 1.3 all after the ServerHello is encrypted: without keys a client's first encrypted record
 tells by its size what it holds: its Certificate or its Finished (at least 53 bytes with its tag)
 or, when it is much smaller, an alert.
 """
@@ -28,7 +28,7 @@ NO_FAILURE: Final = frozenset({0, 90})
 """close_notify and user_canceled: the usual ends."""
 EMPTY_CERTIFICATE: Final = frozenset({25, 61, 77, 93})
 """Bytes of a record with a Certificate without one in TLS 1.3: 8, 1 of type, a tag of 16; the same
-with a Finished (36 or 52) behind it, as Java packs them, without and with Java's padding. One with
+with a Finished (36 or 52) after it, as Java packs them, without and with Java's padding. One with
 a certificate has hundreds."""
 # A Finished has 85 bytes at most, with SHA-384 and Java's padding; a certificate alone has some
 # hundreds (one of ECDSA with a short name: 350).
@@ -67,7 +67,7 @@ class Handshake(Resumable):
     """Bytes of the client's first encrypted record of TLS 1.3."""
     result: HandshakeResult | None = None
     _sizes_tell: bool = True
-    """Encrypted records tell by their size what they hold: not behind early data."""
+    """Encrypted records tell by their size what they hold: not after early data."""
     _gap: bool = False
     """Bytes are missing: what follows may be no alert, whatever its size."""
     _sent: bool = False
@@ -115,7 +115,7 @@ class Handshake(Resumable):
             if direction == self._client and record.size >= LEAST_FINISHED:
                 self._finished = True
         elif direction != self._client:
-            # Behind the client's Finished come tickets and data, or an alert and the end.
+            # After the client's Finished come tickets and data, or an alert and the end.
             if small:
                 self._end("rejected", direction)
             else:
@@ -135,14 +135,14 @@ class Handshake(Resumable):
         """Take what the first records that could be decrypted hold: application data, or an
         alert, which says more than sizes."""
         if alert is None and direction == self._client and self._modern:
-            # Clients of TLS 1.3 may send data right behind their Finished, before the server has
+            # Clients of TLS 1.3 may send data right after their Finished, before the server has
             # looked at their certificate (RFC 8446, 4.6.2): Go's crypto/tls does in one segment.
             self._sent = True
             return
         if alert in NO_FAILURE:
             return
         self.proved = True
-        # Tickets come behind a handshake that is done; an alert then ends what was sent.
+        # Tickets come after a handshake that is done; an alert then ends what was sent.
         ticket = self._sent and self.result is not None and self.result.outcome == "established"
         if alert is None:
             self._end("established")
@@ -150,7 +150,7 @@ class Handshake(Resumable):
             self._end("alert", direction, alert)
 
     def late(self, direction: int, alert: int | None = None) -> None:
-        """Take an alert behind bytes that are no record, which the other side may have answered
+        """Take an alert after bytes that are no record, which the other side may have answered
         before; without its number where it is encrypted."""
         result = self.result
         answered = result is None or result.outcome == "closed" or result.alert == UNEXPECTED

@@ -125,7 +125,7 @@ class Messages(Resumable):
 
 
 class _Bytes:
-    """Reads fields one behind the other; `Malformed` where there are too few bytes."""
+    """Reads fields one after the other; `Malformed` where there are too few bytes."""
 
     def __init__(self, data: bytes, at: int = 0) -> None:
         self._data = data
@@ -146,7 +146,7 @@ class _Bytes:
         return int.from_bytes(self.take(width), "big")
 
     def vector(self, width: int) -> bytes:
-        """Bytes behind their length of `width` bytes."""
+        """Bytes after their length of `width` bytes."""
         return self.take(self.number(width))
 
 

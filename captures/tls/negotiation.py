@@ -18,7 +18,7 @@ from kafkascope.captures.tls.sources import KeySources
 
 # No part of what is hashed (RFC 5246, 7.4.1.1).
 HELLO_REQUEST: Final = 0
-# Where the random of a ClientHello begins in its record: behind two headers and a version.
+# Where the random of a ClientHello begins in its record: after two headers and a version.
 HELLO_RANDOM: Final = 11
 RANDOM: Final = 32
 
@@ -87,7 +87,7 @@ class Negotiation(Resumable):
         again, self.client_hello = self.client_hello, m.client_hello(message)
         hello = self.client_hello
         if again is not None and again.random == hello.random and self._epoch is None:
-            return  # behind a HelloRetryRequest
+            return  # after a HelloRetryRequest
         keys.claim(hello.random)
         self._transcript, self._ticket, self._epoch = bytearray(), b"", None
         self.first = again is None
@@ -129,22 +129,22 @@ class Negotiation(Resumable):
         return self._epoch
 
     def _server_hello(self, message: bytes, tls: Tls) -> Epoch | None:
-        hello, asked = m.server_hello(message), self.client_hello
-        if asked is None or hello.retry:
+        hello, client_hello = m.server_hello(message), self.client_hello
+        if client_hello is None or hello.retry:
             return None
         modern = hello.version == TLS_1_3
         resumed = (
             hello.psk
             if modern
-            else bool(hello.session_id) and (hello.session_id == asked.session_id)
+            else bool(hello.session_id) and (hello.session_id == client_hello.session_id)
         )
-        own = FullHandshake(hello.suite, asked.random, hello.random, hello.session_id)
+        own = FullHandshake(hello.suite, client_hello.random, hello.random, hello.session_id)
         if modern or suite_of(hello.suite).exchange != "RSA" or not hello.extended_master_secret:
             self._transcript = None
         self._epoch = Epoch(
             hello.version,
             hello.suite,
-            asked.random,
+            client_hello.random,
             hello.random,
             hello.encrypt_then_mac,
             () if modern else (own,),
@@ -193,7 +193,7 @@ class Negotiation(Resumable):
             pass
 
     def changed(self, *, client: bool, keys: KeySources) -> Epoch | None:
-        """Return what the records behind a ChangeCipherSpec are encrypted with (TLS 1.2)."""
+        """Return what the records after a ChangeCipherSpec are encrypted with (TLS 1.2)."""
         epoch, hello = self._epoch, self.client_hello
         if epoch is None or hello is None or epoch.modern:
             return None

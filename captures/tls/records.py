@@ -47,7 +47,7 @@ class TlsRecord(NamedTuple):
     kind: int
     version: int
     size: int
-    """Bytes behind the header."""
+    """Bytes after the header."""
     body: bytes
     """All of them; of a record that is not wanted, the first two at most."""
     pieces: list[Piece]
@@ -57,7 +57,7 @@ class TlsRecord(NamedTuple):
 
     @property
     def behind(self) -> int:
-        """How many pieces are behind the one in which it ends."""
+        """How many pieces are after the one in which it ends."""
         return pieces_behind(self.pieces, self.begin + HEADER + self.size - 1)
 
     @property
@@ -74,7 +74,7 @@ class RecordBuffer(Resumable):
     _kept: int = 0
     """Bytes in `_blocks`."""
     pieces: list[Piece] = field(default_factory=list)
-    """Of `_blocks`."""
+    """Pieces of `_blocks`."""
     passed: int = 0
     """Bytes of the current record that went by, kept or not, the header included; 0 where the
     next byte begins one."""
@@ -83,7 +83,7 @@ class RecordBuffer(Resumable):
     lost: bool = False
     """No more records can be found: bytes are missing, or this is no TLS."""
     unread: int = field(default=0, metadata=TRANSIENT)
-    """Pieces of a chunk behind the one with which a search began."""
+    """Pieces of a chunk after the one with which a search began."""
     whole: bool = True
     """Whether the bodies of application data are wanted; others are small, and always are."""
 
@@ -203,7 +203,7 @@ def is_header(kind: int, version: int, length: int) -> bool:
 
 
 def pieces_behind(pieces: list[Piece], at: int) -> int:
-    """Return how many pieces are behind the one with the byte at an offset."""
+    """Return how many pieces are after the one with the byte at an offset."""
     return len(pieces) - bisect_right(pieces, at, key=_start)
 
 

@@ -1,4 +1,4 @@
-"""Where reading begins or goes on behind bytes missing from the capture: which record is the first
+"""Where reading begins or goes on after bytes missing from the capture: which record is the first
 one, which keys it has, and its sequence number. Steps of a connection's `state`, without I/O.
 
 A pair of key and number is believed when a record opens with it.
@@ -92,7 +92,7 @@ def _fitting(state: TlsState, opener: Opener, record: TlsRecord, numbers: range)
     return None
 
 
-# --- behind a hole in the handshake
+# --- after a hole in the handshake
 
 
 def _likely(state: TlsState, side: Side) -> list[Epoch]:

@@ -1,6 +1,6 @@
-"""Finds where records of TLS go on behind a hole, or in a capture that begins behind the handshake.
+"""Finds where records of TLS go on after a hole, or in a capture that begins after the handshake.
 
-A header is believed when the record behind it opens: the authentication tag tells. The sequence
+A header is believed when the record after it opens: the authentication tag tells. The sequence
 number is one of those that the missing bytes allow. State without I/O.
 """
 
@@ -35,7 +35,7 @@ class Search(Resumable):
     """What came since, from the first place on where a record may begin."""
     pieces: list[Piece] = field(default_factory=list)
     _at: int = 0
-    """Of the candidate."""
+    """Offset of the candidate."""
     _first: int = 0
     _span: int = 1
     """How many sequence numbers are possible."""
@@ -47,7 +47,7 @@ class Search(Resumable):
 
     @classmethod
     def behind(cls, sequence: int, lost: int | None) -> Search:
-        """Search behind `lost` missing bytes, and the record that they cut."""
+        """Search after `lost` missing bytes, and the record that they cut."""
         # Records have no number on the wire (RFC 5246, 6.1; RFC 8446, 5.3). Each takes some bytes
         # at least, so that what is missing bounds how many may have passed.
         span = LIMITS.sequences if lost is None else lost // LEAST_RECORD + 4
@@ -87,7 +87,7 @@ class Search(Resumable):
                 self._drop(at)
                 return None
             # The same three bytes are in ciphertext once in 16 MB. Most have no size of a record
-            # behind them, and a trial with all sequence numbers costs much more than this.
+            # after them, and a trial with all sequence numbers costs much more than this.
             if not LEAST_SEALED <= size <= LIMITS.tls_record_bytes:
                 self._at = at + 1
                 continue

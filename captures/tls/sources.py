@@ -18,13 +18,13 @@ if TYPE_CHECKING:
     from kafkascope.captures.tls.records import TlsRecord
 
 USUAL_SUITES: Final = (0x1301, 0x1302)
-"""Of TLS 1.3, those with AES-GCM: nearly all connections of Kafka have one of them."""
+"""Suites of TLS 1.3, those with AES-GCM: nearly all connections of Kafka have one of them."""
 RARE_SUITES: Final = (0x1304, 0x1305, 0x1303)
 """The one with ChaCha20, which takes ten times as long to try, comes last."""
 # What trying these takes, AES-GCM taking 1.
 RARE_COST: Final = 12
 MODERN_SUITES: Final = (*USUAL_SUITES, *RARE_SUITES)
-# Lines before and behind the one that was found last, which are tried first: programs write them in
+# Lines before and after the one that was found last, which are tried first: programs write them in
 # the order of their connections.
 NEAR: Final = 8
 
@@ -62,11 +62,11 @@ class KeySources:
         self.claimed: set[bytes] = set()
         """Client randoms of connections whose handshake was seen."""
         self.trials = self.limits.secret_trials
-        """Secrets that may still be tried in vain."""
+        """Secrets that may still be tried without success."""
         self.rare = self.limits.rare_trials
         self.before = self.limits.fitting_trials
         self.sequences = self.limits.gap_sequences
-        """Sequence numbers that may still be tried behind holes."""
+        """Sequence numbers that may still be tried after holes."""
         self.opened: Callable[[Connection, Epoch], None] | None = None
         """Called with the handshakes of a connection whose secrets are known."""
         self._blocks = blocks

@@ -64,7 +64,7 @@ class Side(Resumable):
     readable: bool = True
     """Whether there is hope."""
     offset: int = 0
-    """Of the plaintext."""
+    """Offset of the plaintext."""
 
     def dump(self) -> Dump:
         """Return the state, without keys."""
@@ -125,7 +125,7 @@ class TlsState(Resumable):
         self.handshake = Handshake(client or 0)
         self.negotiation = Negotiation()
         self.early: list[TlsRecord] = []
-        """Of early data, until it is known how they are encrypted."""
+        """Records of early data, until it is known how they are encrypted."""
         self.data = False
         """Application data was read."""
         self.holed = False

@@ -8,7 +8,7 @@ Where each byte stands: `records.Plaintext`. State without I/O; knows nothing of
 
     chunk ─► records ─► decryption ─► Plaintext
                               ▲
-                              └──── resync, behind missing bytes
+                              └──── resync, after missing bytes
 """
 
 from __future__ import annotations

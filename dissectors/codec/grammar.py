@@ -5,7 +5,7 @@
       generation_id => INT32
       member_id => COMPACT_STRING
 
-One line per field, children below their parent, an array in brackets where it stands. Behind `#` is
+One line per field, children below their parent, an array in brackets where it stands. After `#` is
 what the types do not say: the default of a tagged field, null, named values, units.
 """
 

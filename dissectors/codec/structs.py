@@ -110,7 +110,7 @@ def parse(
     *,
     steps: int = kafka.ENDLESS,
 ) -> tuple[Body, int]:
-    """Parse the body that begins at `at`; return it and the offset behind it. `DissectError` has
+    """Parse the body that begins at `at`; return it and the offset after it. `DissectError` has
     path and offset; it also comes when there are more values than allowed."""
     stream = kafka.Input(data, steps)
     stream.seek(at)

@@ -16,7 +16,7 @@ from kafkascope.dissectors.layout import Layout, Slot
 from kafkascope.dissectors.limits import LIMITS, DissectorLimits
 
 REST: Final = "not shown"
-"""Name of the node of all elements behind the limit; its value is how many there are."""
+"""Name of the node of all elements after the limit; its value is how many there are."""
 
 
 @dataclass(slots=True)

@@ -71,9 +71,9 @@ class _Pick(NamedTuple):
 
     slot: Slot
     depth: int
-    """Of arrays around what it holds."""
+    """Number of arrays around what it holds."""
     inside: tuple[_Pick, ...] | None
-    """Of its struct; None for a leaf."""
+    """Picks of its struct; None for a leaf."""
 
 
 class Picks:

@@ -172,7 +172,7 @@ class _WriterSource(SourceLines):
     def begin(
         self, wire: StringWire | BytesWire | ArrayWire, expression: str, out: str, prefix: str = "v"
     ) -> str:
-        """Emit the begin of a value that may be null; return its variable."""
+        """Emit the start of a value that may be null; return its variable."""
         value = self.fresh(prefix)
         self.flush(out)
         self.add(f"{value} = {expression}")

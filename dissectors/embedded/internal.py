@@ -62,7 +62,7 @@ class Content(NamedTuple):
     note: str = ""
     """Not empty when the layout is one that only some releases had."""
     surplus: int = 0
-    """Bytes behind the end of the message."""
+    """Bytes after the end of the message."""
     layout: Layout | None = None
     """None for the key of a control record, which is two numbers."""
 

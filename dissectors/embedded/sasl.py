@@ -42,8 +42,8 @@ _GS2: Final = re.compile(r"([nyp][^,]*),(?:a=([^,]*))?,")
 _SCHEME: Final = re.compile(rb"[A-Za-z]{1,16}(?= )")
 _JWT: Final = re.compile(rb"[\w-]+\.([\w-]+)\.[\w-]*")
 _CLAIMS: Final = ("sub", "iss", "aud", "exp", "iat", "nbf", "scope", "azp", "client_id")
-"""Of a JWT: whose it is, who gave it, how long it counts, what it allows. Its signature stays
-hidden."""
+"""Claims of a JWT: whose it is, who gave it, how long it counts, what it allows. Its signature
+stays hidden."""
 # Of RFC 7628 and KIP-342, where the client wants to go: these open nothing. Others may be
 # anything that a login callback adds, so that only their names are told.
 _EXTENSIONS: Final = frozenset({"host", "port", "logicalCluster", "identityPoolId"})

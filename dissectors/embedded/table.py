@@ -153,7 +153,7 @@ DECODERS: Final[dict[Format, Decoder]] = {
     "metrics": _metrics,
     "node": lambda value, around: nodes.decode(value, around.text("path") or around.path),
 }
-"""Of formats that stand alone; those inside a subscription are opened with it."""
+"""Decoders of formats that stand alone; those inside a subscription are opened with it."""
 
 
 def decode(message: str, field: str, value: bytes, around: Around) -> Embedded | None:

@@ -52,8 +52,8 @@ class Batch(NamedTuple):
     """Bytes, header included."""
     magic: int
     base_offset: int
-    """Of a message set's entry: its own offset; of a compressed one that is the offset of its
-    last message."""
+    """For a message set's entry: its own offset; of a compressed one that is the offset of its last
+    message."""
     last_offset: int
     leader_epoch: int
     crc: int
@@ -145,7 +145,7 @@ def only_batch(data: bytes) -> Batch | None:
 def _batch_v2(data: bytes, at: int, base: int, length: int) -> Batch:
     fields = _V2.unpack_from(data, at)
     _, _, epoch, _, crc, attributes, delta = fields[:7]
-    # What is behind them stands in the same order in a `Batch`.
+    # What is after them stands in the same order in a `Batch`.
     head = at, _START + length, 2, base, base + delta, epoch, crc, attributes
     return _batch(head + fields[7:])
 

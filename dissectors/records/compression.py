@@ -146,14 +146,14 @@ class _Output:
 
 
 def _snappy(data: bytes, limit: int) -> bytes:
-    """Expand raw snappy, or blocks in xerial's framing. The version words behind its magic are not
+    """Expand raw snappy, or blocks in xerial's framing. The version words after its magic are not
     looked at: some writers have them in the other byte order."""
     if not data.startswith(_XERIAL):
         return _snappy_block(data, limit)
     output = _Output()
     left, at = limit, 0
     while at < len(data):
-        if data.startswith(_XERIAL, at):  # once more where streams were put one behind the other
+        if data.startswith(_XERIAL, at):  # once more where streams were put one after the other
             at += _XERIAL_HEADER
             if at > len(data):
                 raise Malformed("the snappy data ends in its header")

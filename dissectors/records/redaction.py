@@ -65,8 +65,8 @@ _METADATA_LOG: Final = {
 class _Changes(NamedTuple):
     record: Callable[[Record], Record]
     control: Callable[[Record], Record] | None
-    """Of control records. None: these stay, and batches in which no record differs keep their
-    bytes."""
+    """Redaction of control records. None: these stay, and batches in which no record differs keep
+    their bytes."""
     seals: bool = True
     """Whether checksums are set right."""
 
@@ -75,7 +75,7 @@ def redacted_records(data: bytes, *, keys: bool = False, names: Change | None = 
     """Return a records field without values; with `keys` also without keys; with `names` also
     without names of headers, and with its replacements of messages in control records.
 
-    A batch that cannot be opened becomes asterisks behind its header, so that nothing stays.
+    A batch that cannot be opened becomes asterisks after its header, so that nothing stays.
     """
     hidden = partial(_hidden, keys=keys, names=names is not None)
     return _field(data, _Changes(hidden, partial(_control, names=names)), 0)
@@ -147,7 +147,7 @@ def _partial(data: bytes, is_cut: bool) -> bytes:
 
 
 def _batch(data: bytes, batch: Batch, changes: _Changes) -> bytes:
-    """Redact a batch; what is behind its header, where its records cannot be read."""
+    """Redact a batch; what is after its header, where its records cannot be read."""
     whole = data[batch.at : batch.at + batch.size]
     change = changes.control if batch.attributes & CONTROL else changes.record
     if change is None:

@@ -109,7 +109,7 @@ def encode_like(
 
 
 def sized(data: bytes | None) -> bytes:
-    """Return a key or value of a message set behind its length."""
+    """Return a key or value of a message set after its length."""
     return struct.pack(">i", -1) if data is None else struct.pack(">i", len(data)) + data
 
 

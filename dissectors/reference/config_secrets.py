@@ -189,8 +189,8 @@ zookeeper.ssl.truststore.password zookeeper.ssl.truststore.type zookeeper.sync.t
 """
 
 CONFIG_NAMES: Final = frozenset(_TEXT.split())
-"""Of brokers, topics, groups and client metrics, from 0.11 to 4.4, as DescribeConfigs lists them;
-any other name is of somebody else."""
+"""Configs of brokers, topics, groups and client metrics, from 0.11 to 4.4, as DescribeConfigs lists
+them; any other name is of somebody else."""
 
 
 # Patterns are compiled when the first config is met: together they took 8 ms of each start.

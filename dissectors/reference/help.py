@@ -349,7 +349,7 @@ _TEXT: Final = """
 136 No controller with this id is registered.
 - a wrong id, or already removed
 """
-"""Codes with their meanings, and causes behind a dash; lines that go on are indented."""
+"""Codes with their meanings, and causes after a dash; lines that go on are indented."""
 
 
 def _parsed(text: str) -> dict[int, Help]:

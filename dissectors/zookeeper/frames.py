@@ -98,7 +98,7 @@ def decode_response(payload: bytes, key: int) -> Decoded:
     xid, zxid, err = _REPLY.unpack_from(payload)
     name = NOTHING if layouts is None else layouts.response
     if len(payload) == REPLY_HEAD:
-        # Errors have no record behind them, nor has the answer to an empty multi.
+        # Errors have no record after them, nor has the answer to an empty multi.
         bare = bool(err) or name == MULTI_RESPONSE
     else:
         bare = bool(err) and kind != SASL
@@ -112,7 +112,7 @@ def decode_response(payload: bytes, key: int) -> Decoded:
 
 
 def _handshake(name: str, payload: bytes, fixed: int) -> Decoded:
-    """Decode a handshake; a byte behind the password is there since 3.4."""
+    """Decode a handshake; a byte after the password is there since 3.4."""
     if len(payload) < fixed:
         raise Truncated(f"a handshake has {fixed} bytes at least", offset=0)
     (size,) = _INT.unpack_from(payload, fixed - 4)

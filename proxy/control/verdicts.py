@@ -125,7 +125,7 @@ class Seen:
     listed: list[Any] = field(default_factory=list)
     """Those that match, as far as an answer may hold them."""
     remark: str = ""
-    """A line behind the sentence: what came nearest, or what is in the way."""
+    """A line after the sentence: what came nearest, or what is in the way."""
     size: int = 0
     limits: Limits = LIMITS
 

@@ -143,7 +143,8 @@ class Nodes:
         self._listed: set[int] = set()
         """Those with a listener that are not gone."""
         self._ports: dict[int, int] = {}
-        """Of listeners that were taken back: a node that returns gets its port if it is free."""
+        """Ports of listeners that were taken back: a node that returns gets its port if it is
+        free."""
 
     def advertise(self, context: Context, node_id: int, host: str, port: int) -> tuple[str, int]:
         if len(host) > self.limits.host_chars:

@@ -54,7 +54,7 @@ class Handler(LiveConnectionHandler):
         self.timeout_watchdog = NoWatchdog(1, self.on_timeout)
         self.route = route
         self.streams: list[Stream | None] = [stream, None]
-        """Of the client and of the broker."""
+        """Streams of the client and of the broker."""
         self._queue: deque[events.Event] = deque()
         self._busy = False
         self._timers: set[asyncio.TimerHandle] = set()

@@ -72,7 +72,7 @@ class Hello:
         self._head = bytearray()
         """Type and size of the hello, as far as they have come."""
         self._size = 0
-        """Of what the records before that carry."""
+        """Size of what the records before it carry."""
 
     def feed(self, data: bytes) -> bool:
         """Append the next bytes. Return whether the ClientHello is complete, or malformed: then
@@ -175,7 +175,7 @@ class KafkaLayer(layer.Layer):
         if type(event) is events.DataReceived:
             relay = self.relay
             if relay is None:
-                # Behind TLS the first request may come with the end of the handshake.
+                # After TLS the first request may come with the end of the handshake.
                 self._early.append(bytes(event.data))
                 return NONE
             side = CLIENT if event.connection is self.context.client else BROKER

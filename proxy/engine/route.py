@@ -74,7 +74,7 @@ class Route:
     sends: int = 0
     """Version of the PROXY protocol header that brokers get; 0: none."""
     closing: set[Stream] = field(default_factory=set)
-    """Of connections that are over: their last bytes are on their way."""
+    """Streams of connections that are over: their last bytes are on their way."""
 
     def __post_init__(self) -> None:
         reverse = "reverse:tcp://127.0.0.1:9092"
@@ -86,7 +86,7 @@ class Route:
         return self.mode != "socks5" and not self.tls.client and not self.tls.upstream
 
     def begin(self, context: Context, stream: Stream) -> tuple[layer.Layer, KafkaLayer | None]:
-        """Return the layers of a new connection, see `layers`; behind SOCKS these come later."""
+        """Return the layers of a new connection, see `layers`; after SOCKS these come later."""
         context.layers.clear()
         if self.mode == "socks5":
             return Socks(context, self.hub), None

@@ -96,7 +96,7 @@ class Arena:
 Data: TypeAlias = bytes | memoryview
 
 # Unsent bytes above which the other side is no longer read: none, for the next write shall go
-# straight to the kernel, whose buffers are large enough, instead of being copied behind the rest.
+# straight to the kernel, whose buffers are large enough, instead of being copied after the rest.
 WRITE_HIGH: Final = 0
 
 # Reason not to read: nobody listens yet.
@@ -172,7 +172,7 @@ class Stream(asyncio.BufferedProtocol):
         if sock is not None and sock.family in (socket.AF_INET, socket.AF_INET6):
             sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             _keep_alive(sock)
-        # Not at once: uvloop, and asyncio of 3.11.2, begin to read behind `connection_made`,
+        # Not at once: uvloop, and asyncio of 3.11.2, begin to read after `connection_made`,
         # whether or not reading was paused in it.
         asyncio.get_running_loop().call_soon(self._begin)
 

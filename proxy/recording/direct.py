@@ -120,7 +120,7 @@ class Direct:
             os.close(descriptor)
 
     def write(self, parts: tuple[Part, ...], end: int, starts: tuple[int, ...] = ()) -> bool:
-        """Write behind the first `end` bytes of the file. False: nothing was written, it is not
+        """Write after the first `end` bytes of the file. False: nothing was written, it is not
         possible. `OSError` when the file takes no more. `starts`: where in a block of memory each
         part begins, if that is known."""
         if self._known != end and not self._begin(end):
@@ -138,7 +138,7 @@ class Direct:
         return True
 
     def _straight(self, view: memoryview, at: int) -> None:
-        """Write the whole blocks of a part, the first of which begins at `at`, as they lie, behind
+        """Write the whole blocks of a part, the first of which begins at `at`, as they lie, after
         what is gathered, which becomes whole with what is before them."""
         self._gather(view[:at])
         gathered = self._memory[: self._have]

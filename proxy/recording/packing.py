@@ -44,7 +44,7 @@ class FrameFollower:
         self.lost = False
         """It is not known where frames begin."""
         self._holes = False
-        """Bytes are missing behind `head`."""
+        """Bytes are missing after `head`."""
 
     def add(self, seq: int, data: bytes | memoryview) -> None:
         size, at = len(data), 0
@@ -88,7 +88,7 @@ class FrameFollower:
 OPEN: Final = -1
 CLOSE: Final = -2
 
-# No padding behind packets; and no more of them than it takes.
+# No padding after packets; and no more of them than it takes.
 MSS: Final = CAPTURE_LIMITS.mss_bytes & ~3
 # Windows of 8 MB, so that an acknowledgement for each read is not needed.
 SCALE: Final = 7
@@ -174,7 +174,7 @@ class Packing:
         self._packets = 0
         self._taken = 0
         self.size = 0
-        """Of what `take` would give."""
+        """Size of what `take` would give."""
         self.skew = 0
         """How far the file is ahead of what was composed: its header, less what it left out. Where
         it is known, blocks in memory are blocks of the file (`direct`)."""

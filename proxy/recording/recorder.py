@@ -99,7 +99,7 @@ class Recorder:
     ) -> None:
         """`rotate_*`: begin a new file then; 0: never. `keep_bytes`: of all files together, the
         oldest are deleted; 0: all. A file that is there is not replaced unless `overwrite` (an
-        empty one is); a row of files goes on behind an earlier one. Without a path only sinks that
+        empty one is); a row of files goes on after an earlier one. Without a path only sinks that
         are added get anything."""
         self.limits = limits
         self.path = path
@@ -115,7 +115,7 @@ class Recorder:
         self._put = self._taken = 0
         """Bytes that went into the queue and out of it: one is the loop's, one the thread's."""
         self._copies_put = self._copies_taken = 0
-        """Of these, copies."""
+        """Copies among these."""
         self.unqueued = 0
         """Reads, and whole connections, that did not get into the queue."""
         self._filled = threading.Event()

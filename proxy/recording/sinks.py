@@ -171,7 +171,7 @@ class Sink:
 
     def _take(self, batch: Batch) -> bool:
         if self.failed:
-            return False  # behind a packet that was cut nothing can be read
+            return False  # after a packet that was cut nothing can be read
         try:
             self._write(batch)
         except OSError as error:
@@ -236,7 +236,7 @@ class FileSink(Sink):
         self._sure = 0
         """The file's size up to which all is written."""
         self._ends: list[tuple[int, Batch]] = []
-        """Where batches behind it end, of which parts may be in memory."""
+        """Where batches after it end, of which parts may be in memory."""
         self._again_s = self._full_s = 0.0
         """When to try again, and since when there is no space."""
         self._missing = 0
@@ -364,7 +364,7 @@ class FileSink(Sink):
             super()._refused(other)
 
     def _take_back(self, *, whole: bool) -> None:
-        """Let the file end behind the last batch that is whole in it, or behind the last packet."""
+        """Let the file end after the last batch that is whole in it, or after the last packet."""
         if self._direct is not None:
             self._direct.close()
         if self._file is None:

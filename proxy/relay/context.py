@@ -24,7 +24,7 @@ class Context:
     via: str = ""
     """The load balancer whose PROXY protocol header named the client."""
     client_id: str | None = None
-    """Of the last request that was looked at."""
+    """Client id of the last request that was looked at."""
     tap: Tap | None = None
     """Where the connection is recorded."""
     now_ns: int = 0

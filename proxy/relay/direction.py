@@ -119,9 +119,9 @@ class Direction:
     left: int = 0
     """Bytes of the current frame that are still to come; 0 between frames."""
     size: int = 0
-    """Of the current frame, size field included."""
+    """Size of the current frame, size field included."""
     mode: Mode = PASS
-    """Of the current frame; between frames, of the last one."""
+    """Mode of the current frame; between frames, of the last one."""
     head: bytearray = field(default_factory=bytearray)
     """The first bytes of a frame, while they are too few to decide."""
     want: int = 0
@@ -268,7 +268,7 @@ class Direction:
         self.mode = transition(self.mode, event)
 
     def rest(self, at: int, size: int) -> int:
-        """Skip the frames up to `at`, which may lie behind the `size` bytes that have come."""
+        """Skip the frames up to `at`, which may lie after the `size` bytes that have come."""
         self.left = 0
         if at > size:
             self.left = at - size
@@ -278,7 +278,7 @@ class Direction:
 
     def forward(self, data: memoryview, *, hidden: bool = False, framed: bool = False) -> None:
         """Forward bytes. `hidden` ones are masked in the recording, but for the header. `framed`:
-        they are frames, though framing is lost behind them."""
+        they are frames, though framing is lost after them."""
         if len(data):
             self.context.out.append(Send(1 - self.side, data))
             if self.context.tap is not None:
@@ -325,7 +325,7 @@ class Direction:
                 reason = f"{protocol} header (--proxy-protocol accept)"
             sentence = f"{who} {endpoint}: {reason}: its connection is closed"
             context.hub.once(f"opaque {who} {text}", sentence)
-            # Enough to see what it was. What comes behind may be secret.
+            # Enough to see what it was. What comes after may be secret.
             self.taps.plain(CLIENT, shown_of(head, side))
             context.over = True
             context.cause = "not Kafka"

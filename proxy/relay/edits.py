@@ -53,7 +53,7 @@ class RecordsEditor:
     payloads: Payloads | None = None
     """Decodes and encodes keys and values."""
     topic: str = ""
-    """Of the records, where it is a single one."""
+    """Topic of the records, where it is a single one."""
 
     def spelled(self, slot: Slot, data: Any, around: Any) -> Any:
         """Return a value of a body: records fields as batches, others as they are."""

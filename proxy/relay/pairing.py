@@ -160,7 +160,7 @@ class PendingRequest:
     response: bytes | None = None
     """A whole frame of ours; the broker was not asked."""
     comment = ""
-    """Of that response, for the recording."""
+    """Comment of that response, for the recording."""
     payload: bytes | None = None
     """The request, where a rule looks at its response."""
     decoded: Decoded | None = None

@@ -93,7 +93,7 @@ class UninterestingHeads:
     Further requests like these are not looked at."""
 
     edition: int = 0
-    """Of the rules."""
+    """Edition of the rules."""
     client_id: str | None = None
     name: bytes = b""
     """The client's id as it is on the wire."""
@@ -348,7 +348,7 @@ class Requests(FrameHandler):
 
     def _decide_zookeeper(self, view: memoryview, at: int, end: int) -> int | None:
         """Decide about what may be the first frame of a client of ZooKeeper. None: it is not.
-        Those behind it would look like Kafka's: a number that grows, then the type."""
+        Those after it would look like Kafka's: a number that grows, then the type."""
         size, key = _SIZE_AND_KEY.unpack_from(view, at)
         if key != PRODUCE or size not in ZOOKEEPER_HANDSHAKES:
             return None

@@ -201,7 +201,7 @@ class Responses(FrameHandler):
             else:
                 direction.switch(Event.ENDPOINTS_BEHIND)
                 self.walk = walk
-                self.tail_at = -4  # the walk starts behind the size field
+                self.tail_at = -4  # the walk starts after the size field
         except Unwalkable:
             self._undecoded(request)
 

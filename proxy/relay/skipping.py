@@ -1,6 +1,6 @@
 """Finds the tagged section at the end of a response without keeping the response.
 
-Produce and Fetch put node endpoints last, behind the record data. A walk over sizes and counts,
+Produce and Fetch put node endpoints last, after the record data. A walk over sizes and counts,
 made from the declaration's layout, gets there in constant memory. It decodes nothing.
 """
 
@@ -130,7 +130,7 @@ def tail_of(steps: Program, payload: memoryview | bytes, at: int = 0) -> int:
 
 
 def _more(payload: memoryview | bytes, at: int, value: int, shift: int = 7) -> tuple[int, int]:
-    """Read the rest of a varint. Returns it and what is behind it."""
+    """Read the rest of a varint. Returns it and what is after it."""
     while True:
         if shift > 28:
             raise Unwalkable("a varint of more than five bytes")

@@ -66,7 +66,7 @@ class ReplayStep:
     after: int = 0
     """So many answers were complete in the capture before this request was sent."""
     rank: int = -1
-    """Of its response among all responses, by time."""
+    """Rank of its response among all responses, by time."""
 
 
 @dataclass(slots=True)

@@ -97,7 +97,7 @@ class Remap:
 
     def __init__(self, *, prefix: str = "", writes: bool = False) -> None:
         self.prefix = prefix
-        """Of groups and transactional ids."""
+        """Prefix of groups and transactional ids."""
         self.writes = writes
         """Whether requests may change anything; else Metadata creates no topics."""
         self.topic_ids = IdMap()
@@ -109,7 +109,7 @@ class Remap:
         """(group, member or "" for all of them, captured) -> live."""
         self.producers = ProducerIds()
         self.folders = IdMap()
-        """Of logs, on the brokers' machines."""
+        """Folders of logs, on the brokers' machines."""
         self._by_kind = {"memberId": self.members, "brokerId": self.nodes, "path": self.folders}
 
     # --- requests

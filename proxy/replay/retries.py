@@ -42,7 +42,7 @@ class Retries:
         self._remap = remap
         self._missing: dict[tuple[Any, int], None] = {}
         self._in_a_row: Counter[str] = Counter()
-        """API -> how many of its exchanges in a row were asked again in vain."""
+        """API -> how many of its exchanges in a row were retried without success."""
 
     def turns(self, exchange: Exchange, decoded: Decoded, body: Body) -> int:
         """Return how often to retry the exchange, after its first request, where the response shows

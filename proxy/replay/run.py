@@ -47,7 +47,7 @@ class Replay:
     remap: Remap
     reach: Reach
     speed: float | None = 1.0
-    """Of the original pace; None for as fast as responses come."""
+    """Factor of the original pace; None for as fast as responses come."""
     strict: InitVar[bool] = False
     report: Callable[[Exchange, str], None] = lambda exchange, text: None
     """Hears of each exchange, and what came of it."""
@@ -66,9 +66,9 @@ class Replay:
         self._moved = asyncio.Event()
         self._in_flight = 0
         self._bytes = 0
-        """Of these exchanges."""
+        """Bytes of these exchanges."""
         self._beats = 0
-        """Of those, such as a JoinGroup must not overtake."""
+        """Those among them that a JoinGroup must not overtake."""
         self._crash: Exception | None = None
         """What went wrong where nobody waits."""
         self._group: asyncio.TaskGroup

@@ -27,7 +27,7 @@ class TopicArray(NamedTuple):
 
     name: str
     wire: StructWire
-    """Of a topic."""
+    """Layout of a topic."""
     partitions: tuple[tuple[str, str], ...]
     """Its arrays about partitions, each with the field that numbers them: "" for numbers."""
 

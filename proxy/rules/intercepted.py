@@ -149,7 +149,7 @@ class InterceptedFrame:
 
     def with_body(self, body: Body) -> bytes:
         """The payload of a frame that could be decoded with another body, the header and what is
-        behind the body as they are; `DissectError` when it does not fit."""
+        after the body as they are; `DissectError` when it does not fit."""
         assert self.decoded is not None
         assert self.payload is not None
         return self.decoded.with_body(self.payload, body)

@@ -69,7 +69,7 @@ class FetchSession:
 
     id: int = 0
     epoch: int = FIRST
-    """Of the next request."""
+    """Epoch of the next request."""
     partitions: dict[Key, SessionPartition] = field(default_factory=dict)
     due: dict[Key, None] = field(default_factory=dict)
     """Those that may have something to tell, in the order in which they are read."""

@@ -53,7 +53,7 @@ class Entry(NamedTuple):
     magic: int
     data: bytes
     producer: int = -1
-    """Of a transaction's batch, or of its marker; -1 for all others."""
+    """Producer of a transaction's batch, or of its marker; -1 for all others."""
     marker: int | None = None
     """ABORT or COMMIT, of a batch that ends a transaction."""
 
@@ -117,7 +117,7 @@ class Log:
 
     @property
     def next(self) -> int:
-        """The offset of the next appended record: behind all offsets that the capture mentions, at
+        """The offset of the next appended record: after all offsets that the capture mentions, at
         which a client may continue to read."""
         return max(self.end, self._captured_end)
 
@@ -166,7 +166,7 @@ class Log:
             self._pending.append(PendingMarker(producer, last, COMMIT if committed else ABORT))
 
     def finish(self) -> None:
-        """Put all of the capture in order: batches, those without an offset behind them, and the
+        """Put all of the capture in order: batches, those without an offset after them, and the
         markers that were never fetched."""
         entries: list[Entry] = []
         for entry in sorted(self._captured.values(), key=_BASE):
@@ -347,10 +347,10 @@ def _entry(base: int, last: int, batch: Batch, piece: bytes) -> Entry:
 
 
 def _markers(entries: list[Entry], pending: list[PendingMarker]) -> list[Entry]:
-    """Return the pending markers in their order, each at the first free offset behind its
+    """Return the pending markers in their order, each at the first free offset after its
     transaction, where the broker probably wrote it. None where the producer's next batch is the
     marker, or lies before that offset."""
-    # Base offset of a batch -> an offset up to which there is no gap behind it.
+    # Base offset of a batch -> an offset up to which there is no gap after it.
     ends = {entry.base: entry.last + 1 for entry in entries} if pending else {}
 
     def free(offset: int) -> int:

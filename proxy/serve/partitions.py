@@ -196,7 +196,7 @@ def _new_parts(session: FetchSession, found: list[Result]) -> list[Body]:
             topic["partitions"].append(result)
         # What failed is sent in full once it no longer does.
         partition.sent = None if result["error_code"] else sent
-    # What was read comes behind the others: one that is full must not keep them from being read.
+    # What was read comes after the others: one that is full must not keep them from being read.
     session.due.update(dict.fromkeys(later))
     return list(topics.values())
 

@@ -127,7 +127,7 @@ class _Comparison:
 
 
 def _other_names(node: AvroType) -> set[str]:
-    """Return aliases of a type as full names, and its name without namespace behind a point."""
+    """Return aliases of a type as full names, and its name without namespace after a point."""
     if node.kind not in NAMED:
         return set()
     space, _, simple = node.name.rpartition(".")

@@ -44,7 +44,7 @@ Read: TypeAlias = Callable[..., tuple[Any, int]]
 
 
 def more(data: bytes, pos: int, first: int) -> tuple[int, int]:
-    """Read on behind the first byte of a varint: the unsigned number and where it ends."""
+    """Read on after the first byte of a varint: the unsigned number and where it ends."""
     number = first & 127
     shift = 7
     while True:

@@ -20,7 +20,7 @@ EMPTY: Final = 0xC15D213AA4D7A795
 
 
 def fingerprint(text: str) -> int:
-    """Return the CRC-64-AVRO of a schema: what single objects begin with, behind c3 01, in little
+    """Return the CRC-64-AVRO of a schema: what single objects begin with, after c3 01, in little
     endian. `PayloadError` with reason `bad-schema`."""
     table = _table()
     crc = EMPTY

@@ -17,7 +17,7 @@ class Logical(NamedTuple):
 
     name: str
     precision: int = 0
-    """Of decimals, as `scale`: digits, and those after the point."""
+    """Precision of decimals, as `scale`: digits, and those after the point."""
     scale: int = 0
 
     def __str__(self) -> str:
@@ -52,9 +52,10 @@ class AvroType:
     size: int = 0
     symbols: tuple[str, ...] = ()
     index: dict[str, int] = field(default_factory=dict)
-    """Of an enum, by symbol; of a union, by the label of a branch once its names are linked."""
+    """Index of an enum, by symbol; of a union, by the label of a branch once its names are
+    linked."""
     default: str | None = None
-    """Of an enum, for symbols that it does not have."""
+    """Default of an enum, for symbols that it does not have."""
     weight: int = 0
     """Values without bytes of their own that come with one value: nulls and records."""
     empty: bool = False

@@ -14,12 +14,12 @@ class FieldKind(NamedTuple):
     """A type that the schema language names, or one of those that a schema defines."""
 
     number: int
-    """Of FieldDescriptorProto.Type."""
+    """Number of FieldDescriptorProto.Type."""
     wire: int
     empty: Any = 0
     """The value of a field that is absent."""
     bits: int = 0
-    """Of integers and enums; 0 for others."""
+    """Bits of integers and enums; 0 for others."""
     signed: bool = False
     zigzag: bool = False
     fixed: Struct | None = None

@@ -37,7 +37,7 @@ def option(tokens: Tokens, owner: Any) -> None:
 
 
 def service(tokens: Tokens, owner: Any) -> None:
-    """Go on behind the body of a service: it says nothing of bytes."""
+    """Go on after the body of a service: it says nothing of bytes."""
     depth, first = 0, False
     while True:
         if first and tokens.skip("option"):
@@ -81,7 +81,7 @@ def _option_name(tokens: Tokens) -> str:
 
 
 def _constant(tokens: Tokens) -> str:
-    """Go on behind a constant; return the word it is."""
+    """Go on after a constant; return the word it is."""
     if tokens.next.text == "{" and tokens.next.kind == "sign":
         tokens.skip_balanced()
         return ""

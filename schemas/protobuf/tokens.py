@@ -36,7 +36,7 @@ class SourceToken(NamedTuple):
     """A word, number, text with its quotes, or sign of the source."""
 
     kind: str
-    """`word`, `number`, `text`, `sign`; `end` behind the last one."""
+    """`word`, `number`, `text`, `sign`; `end` after the last one."""
     text: str
     begin: int
     """Characters from the start of the source."""
@@ -66,14 +66,14 @@ class Tokens:
         return token
 
     def skip(self, sign: str) -> bool:
-        """Go on behind a sign or word if it is next; return whether it was."""
+        """Go on after a sign or word if it is next; return whether it was."""
         if self.next.text == sign and self.next.kind != "text":
             self.take()
             return True
         return False
 
     def expect(self, sign: str) -> None:
-        """Go on behind a sign or word that has to be next."""
+        """Go on after a sign or word that has to be next."""
         if not self.skip(sign):
             raise self.wrong(f"expected {sign!r}")
 
@@ -112,7 +112,7 @@ class Tokens:
         return -number if negative else number
 
     def string(self, what: str) -> str:
-        """Return the text that has to be next; pieces behind each other are one text."""
+        """Return the text that has to be next; consecutive pieces are one text."""
         if self.next.kind != "text":
             raise self.wrong(f"expected {what}")
         parts = []
@@ -122,7 +122,7 @@ class Tokens:
         return "".join(parts).encode("utf-8", "replace").decode()
 
     def skip_balanced(self) -> None:
-        """Go on behind the bracket that closes the one which is next."""
+        """Go on after the bracket that closes the one which is next."""
         open_ = 0
         while True:
             token = self.take()

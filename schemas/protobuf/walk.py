@@ -28,9 +28,9 @@ class WireField(NamedTuple):
     field: MessageField | None
     """None for one that the schema does not know."""
     nth: int | None
-    """Of an element; None of what is not repeated, and of a packed field."""
+    """Index of an element; None of what is not repeated, and of a packed field."""
     value: Any
-    """Of a message its `Held`, of a packed field its `Packed`; else what the bytes say."""
+    """For a message its `Held`, for a packed field its `Packed`; else what the bytes say."""
     begin: int
     end: int
 
@@ -59,7 +59,7 @@ class Held:
         self.end: int | None = None
         """None where it could not be read to its end."""
         self.form: Value = None
-        """Of a type with a JSON form of its own, where it is to be shown."""
+        """JSON form of a type with a JSON form of its own, where it is to be shown."""
 
 
 def decode(message: MessageType, data: bytes, any_form: AnyForm) -> Value:

@@ -45,7 +45,7 @@ class Controller:
     def run_beside(
         self, words: str, work: Generator[float, None, T], ended: Callable[[T | Exception], None]
     ) -> None:
-        """Run `work` in a thread, with the percents that it yields behind `words` in the header.
+        """Run `work` in a thread, with the percents that it yields after `words` in the header.
         `ended` gets what it returns, or why it failed, unless it was stopped meanwhile."""
         task = self._task = object()
         later = self.shell.call_later

@@ -31,12 +31,12 @@ class InspectorState(NamedTuple):
 
     document: Document
     number: int | None
-    """Of the exchange."""
+    """Number of the exchange."""
     tab: str
     chosen: str
     """The tab that the user chose; empty: the usual one."""
     row: Position
-    """Of the tree, by the number of the line."""
+    """Row of the tree, by the number of the line."""
     octet: int
     """The byte under the cursor."""
 

@@ -71,11 +71,11 @@ class FindingsController(Controller):
         workspace, mentions = self.workspace, self.workspace.mentions
         now = time.monotonic()
         if not mentions.busy:
-            told = self.host.causes(self._version, final=now < self.due)
-            if told is not None:
+            result = self.host.causes(self._version, final=now < self.due)
+            if result is not None:
                 from kafkascope.analyzer.findings.causes import counted, unfolded
 
-                self._version, causes = told
+                self._version, causes = result
                 self._counts = counted(causes)
                 mentions.update(unfolded(causes))
                 self.due = now + max(AGAIN, SHARE * (time.monotonic() - now))

@@ -128,7 +128,7 @@ class StatusController(Controller):
         return "applied" if board is None else "applied here: L removes it", STYLES["label"]
 
     def footer(self) -> tuple[str, Style]:
-        """Return the keys of what has the focus behind the remark, with its style."""
+        """Return the keys of what has the focus after the remark, with its style."""
         focused, board = self.shell.focused, self.host.board
         name = (focused.id if focused is not None else None) or ""
         width = self.shell.size.width

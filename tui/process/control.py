@@ -72,9 +72,9 @@ class Control:
             )
             writer.write(b'{"do":"watch"}\n')
             while line := await asyncio.wait_for(reader.readline(), TIMEOUT_S):
-                told = json.loads(line)
-                if isinstance(told, dict) and told.get("event") == "state":
-                    yield told
+                event = json.loads(line)
+                if isinstance(event, dict) and event.get("event") == "state":
+                    yield event
             raise ConnectionResetError("it has ended")
         except (OSError, ValueError, TimeoutError) as error:
             raise _unreachable(error) from error

@@ -102,9 +102,9 @@ def of_member(line: Line) -> str:
 def of_span(begin_ns: int, end_ns: int | None) -> str:
     """Return the filter for a stretch of time, both ends included."""
     ends = ((">=", begin_ns), ("<=", end_ns))
-    told = [(sign, iso_ns(time_ns)) for sign, time_ns in ends if time_ns is not None]
+    bounds = [(sign, iso_ns(time_ns)) for sign, time_ns in ends if time_ns is not None]
     # Years that have more than four digits have no text.
-    return " and ".join(f"time {sign} {text}" for sign, text in told if text)
+    return " and ".join(f"time {sign} {text}" for sign, text in bounds if text)
 
 
 def of_rebalance(line: Line) -> str:

@@ -30,7 +30,7 @@ COLUMNS: Final = (
     *(CONSEQUENCES, _CHECK["text"]),
 )
 LEVEL: Final = "level"
-"""0 of a cause; the lines behind it with a level above 0 belong to it."""
+"""0 of a cause; the lines after it with a level above 0 belong to it."""
 OPEN: Final = "▾"
 CLOSED: Final = "▸"
 FOLD_KEYS: Final = (
@@ -156,7 +156,7 @@ def _line(finding: Finding, told_of: dict[str, str]) -> Line:
 
 
 def _head(line: Line, followed: int, opened: frozenset[str]) -> Line:
-    """Return a cause, with a sign behind the severity that says whether it is unfolded."""
+    """Return a cause, with a sign after the severity that says whether it is unfolded."""
     mark = (OPEN if line["key"] in opened else CLOSED) if followed else ""
     return line | {"mark": mark, CONSEQUENCES.name: followed or None, LEVEL: 0}
 

@@ -67,7 +67,7 @@ class Sheet:
     roomy: Mapping[str, int] = field(default_factory=dict)
     """How many columns of the terminal a text has before others may stay."""
     below: str = ""
-    """What is true of lines that stay behind the line before them."""
+    """What is true of lines that stay after the line before them."""
     faded: str = ""
     """What is true of lines that are dim."""
     lines: list[Line] = field(default_factory=list, init=False)

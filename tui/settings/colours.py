@@ -88,12 +88,12 @@ class Colours:
         self.rules, self.said = [], ""
         self.forget()
         try:
-            told = read_toml(path)
+            table = read_toml(path)
         except ValueError as error:
             self.said = f"{error}: no colour rules"
             return
         wrong: list[str] = []
-        for text, words in told.items():
+        for text, words in table.items():
             made = _rule(text, words, self.known)
             if isinstance(made, str):
                 wrong.append(f'"{text}": {made}')

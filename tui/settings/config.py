@@ -56,11 +56,11 @@ def read_config(ids: Callable[[], Iterable[str]], path: Path | None = None) -> C
     path = path or config_path()
     found = Config()
     try:
-        told = read_toml(path)
+        table = read_toml(path)
     except ValueError as error:
         found.said.append(f"{error}: nothing of it is used")
         return found
-    for name, value in told.items():
+    for name, value in table.items():
         if name not in KNOWN:
             found.said.append(f'{path}: there is no setting "{name}"{suggestion(name, KNOWN)}')
         elif name == "keys":
@@ -83,11 +83,11 @@ def read_toml(path: Path) -> dict[str, Any]:
         raise ValueError(f"{path}: {error}") from error
 
 
-def _keys(told: Any, ids: list[str], found: Config, path: Path) -> None:
-    if not isinstance(told, dict):
+def _keys(table: Any, ids: list[str], found: Config, path: Path) -> None:
+    if not isinstance(table, dict):
         found.said.append(f"{path}: keys wants a table of ids: [keys]")
         return
-    for id_, keys in _flat(told):
+    for id_, keys in _flat(table):
         if id_ not in ids:
             found.said.append(f'{path}: no action has the id "{id_}"{suggestion(id_, ids)}')
         elif not isinstance(keys, str) or not keys.strip():
@@ -96,9 +96,9 @@ def _keys(told: Any, ids: list[str], found: Config, path: Path) -> None:
             found.keys[id_] = ",".join(part.strip() for part in keys.split(",") if part.strip())
 
 
-def _flat(told: dict[str, Any], before: str = "") -> Iterable[tuple[str, Any]]:
+def _flat(table: dict[str, Any], before: str = "") -> Iterable[tuple[str, Any]]:
     """Yield dotted names with values: `list.mark = "m"` without quotes is a table in a table."""
-    for name, value in told.items():
+    for name, value in table.items():
         if isinstance(value, dict):
             yield from _flat(value, f"{before}{name}.")
         else:
@@ -167,10 +167,10 @@ def _put(path: Path, found: Any) -> None:
         pass
 
 
-def put_json(path: Path, told: Any, *, indent: int, shared: bool = False) -> None:
+def put_json(path: Path, value: Any, *, indent: int, shared: bool = False) -> None:
     """Replace a file, whole or not at all; `OSError`. Only its owner may read it, unless it is
     `shared`."""
     # Names of files and comments may be any text: what UTF-8 does not know becomes JSON's escapes.
-    text = json.dumps(told, ensure_ascii=False, indent=indent)
+    text = json.dumps(value, ensure_ascii=False, indent=indent)
     with PrivateFile(path, shared=shared) as file:
         file.write(text.encode("utf-8", "backslashreplace"))

@@ -124,10 +124,10 @@ def register(app: App[Any], wanted: str = "") -> str:
     """Register our themes and use one; return a sentence if there is none of that name."""
     for theme in (DARK_THEME, LIGHT_THEME):
         app.register_theme(theme)
-    told = ""
+    problem = ""
     if wanted and wanted not in app.available_themes:
-        told = f'no theme "{wanted}"{suggestion(wanted, app.available_themes)}'
+        problem = f'no theme "{wanted}"{suggestion(wanted, app.available_themes)}'
         wanted = ""
     app.theme = wanted or USUAL
     use(dark=app.current_theme.dark)
-    return told
+    return problem

@@ -131,7 +131,7 @@ class Picker(ModalScreen[str | None]):
 # Columns of text where there is room: those of the box without its edges and its scroll bar.
 WIDTH: Final = 73
 EDGES: Final = 5
-# Columns for the names of keys, with the blank behind them.
+# Columns for the names of keys, with the blank after them.
 MARGIN: Final = 16
 LEAVE: Final = frozenset({"q", "question_mark"})
 

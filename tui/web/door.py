@@ -87,7 +87,7 @@ class Door(asyncio.Protocol):
     """Owns a connection until its first head is whole; then the protocol of the server does.
 
     The server closes a connection after one response, unless that opens a websocket: no second
-    head comes. What a client sends behind its first head without waiting is dropped.
+    head comes. What a client sends after its first head without waiting is dropped.
     """
 
     def __init__(self, server: Callable[[], asyncio.Protocol]) -> None:

@@ -38,7 +38,7 @@ class TabDriver(WebDriver):
 
     def _send_focus(self) -> None:
         event = events.AppFocus() if TabDriver.focused else events.AppBlur()
-        # Behind the blur that every UI begins with, which takes the same detour.
+        # After the blur that every UI begins with, which takes the same detour.
         self._app.call_later(self._app.post_message, event)
 
     def run_input_thread(self) -> None:

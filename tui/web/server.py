@@ -63,10 +63,10 @@ def measure(value: object, usual: int) -> int:
 def packet(text: str) -> bytes | None:
     """Return a message of the page as a packet for the driver; None if it is none."""
     try:
-        told = json.loads(text)
+        message = json.loads(text)
     except (ValueError, RecursionError):
         return None
-    match told:
+    match message:
         case ["stdin", str(keys)]:
             return _framed(b"D", keys.encode("utf-8", "replace"))
         case ["resize", {"width": width, "height": height}]:

@@ -1,6 +1,6 @@
 """One connection that speaks HTTP/1.x: its exchanges go to who asked for them. State without I/O.
 
-Pairs by order, as HTTP does. What is not certain behind holes is left out: an answer for another
+Pairs by order, as HTTP does. What is not certain after holes is left out: an answer for another
 request would be a wrong schema.
 """
 
@@ -33,7 +33,7 @@ class _Unanswered:
     request: messages.Message | None = None
     response: messages.Message | None = None
     began_ns: int = 0
-    """Of the response."""
+    """Start of the response."""
 
 
 class HttpConversation:
@@ -149,45 +149,45 @@ class HttpConversation:
             return False
         if not self._sure and self._now_ns <= self._began_ns:
             return False  # the answer may have passed by already
-        asked = self._asking = _Unanswered(head, self._consumer.wants(head))
-        self._waiting.append(asked)
+        pending = self._asking = _Unanswered(head, self._consumer.wants(head))
+        self._waiting.append(pending)
         if len(self._waiting) > LIMITS.http_requests:
             self._end()
-        return asked.wanted
+        return pending.wanted
 
     def _requested(self, message: messages.Message) -> None:
-        asked, self._asking = self._asking, None
-        if asked is None or not asked.wanted:
+        pending, self._asking = self._asking, None
+        if pending is None or not pending.wanted:
             return
         if message.body and self.held + len(message.body) > 2 * LIMITS.http_body_bytes:
             message = message._replace(body=b"", dropped=messages.TOO_LARGE)
-        asked.request = message
-        self._complete(asked)
+        pending.request = message
+        self._complete(pending)
 
     # --- responses
 
     def _response(self, head: HttpHead) -> bool | None:
         """A response begins; return whether its body is worth keeping, None if it has none."""
         self._began_ns = self._now_ns
-        asked = self._answering = self._waiting.popleft() if self._waiting else None
-        if asked is None:
+        pending = self._answering = self._waiting.popleft() if self._waiting else None
+        if pending is None:
             self._early += self._sure
             return False
-        if head.status == 101 or (asked.head.method == "CONNECT" and 200 <= head.status < 300):
+        if head.status == 101 or (pending.head.method == "CONNECT" and 200 <= head.status < 300):
             self._end()
             return None
         self._pipelined = self._pipelined or bool(self._waiting)
-        asked.began_ns = self._now_ns
-        return None if asked.head.method == "HEAD" else asked.wanted
+        pending.began_ns = self._now_ns
+        return None if pending.head.method == "HEAD" else pending.wanted
 
     def _answered(self, message: messages.Message) -> None:
-        asked, self._answering = self._answering, None
-        if asked is not None and asked.wanted:
-            asked.response = message
-            self._complete(asked)
+        pending, self._answering = self._answering, None
+        if pending is not None and pending.wanted:
+            pending.response = message
+            self._complete(pending)
 
-    def _complete(self, asked: _Unanswered) -> None:
-        request, response = asked.request, asked.response
+    def _complete(self, pending: _Unanswered) -> None:
+        request, response = pending.request, pending.response
         if request is None or response is None:
             return
         ends = (self.connection.a, self.connection.b)
@@ -195,7 +195,7 @@ class HttpConversation:
             HttpExchange(
                 ends[self._client],
                 ends[1 - self._client],
-                asked.began_ns,
+                pending.began_ns,
                 request.head,
                 request.body,
                 response.head,

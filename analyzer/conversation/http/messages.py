@@ -72,7 +72,7 @@ class Messages:
 
     It calls `began` with each head as soon as it is there, which returns whether the body is worth
     keeping, or None where there is none whatever the headers say; `done` with the message; `lost`
-    where the begin of the next one has to be looked for.
+    where the start of the next one has to be looked for.
     """
 
     def __init__(
@@ -95,7 +95,7 @@ class Messages:
         self._reading = self._read(hunting)
         """Goes on whenever there are more bytes."""
         self._head: HttpHead | None = None
-        """Of the message that is being read."""
+        """Head of the message that is being read."""
         self._body = bytearray()
         self._keep = False
         self._dropped = ""
@@ -174,7 +174,7 @@ class Messages:
                 hunting = True
 
     def _start(self) -> Iterator[None]:
-        """Look for a start line, behind whatever is before it in its line."""
+        """Look for a start line, after whatever is before it in its line."""
         searched = 0
         while True:
             end = self._buffer.find(b"\n", searched) + 1

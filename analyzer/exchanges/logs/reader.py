@@ -1,7 +1,7 @@
 """Request logs of brokers to exchanges: the only module that joins texts and logged connections.
 
 Files of several brokers, and rotated ones, are merged by the times of their lines. A line is
-written when its request is complete, so exchanges begin in another order: they are numbered behind
+written when its request is complete, so exchanges begin in another order: they are numbered after
 a window (`LogReader.settled`).
 """
 

@@ -179,14 +179,14 @@ class Query:
 
 
 def _framed(test: Test, rows: RowRange) -> Bools:
-    (request, asked), (response, answered) = packets(rows)
-    there = asked | answered
+    (request, in_request), (response, in_response) = packets(rows)
+    there = in_request | in_response
     if test.scope == "has":
         return there
     one, other = holds(test, request), holds(test, response)
     if test.scope == "all":
-        return there & (one | ~asked) & (other | ~answered)
-    found = (one & asked) | (other & answered)
+        return there & (one | ~in_request) & (other | ~in_response)
+    found = (one & in_request) | (other & in_response)
     return there & ~found if test.scope == "none" else found
 
 

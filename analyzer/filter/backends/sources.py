@@ -115,17 +115,17 @@ class Lookup:
         """Results by key: 1 yes, 0 no, -1 not evaluated yet."""
         self._scheme = 0
 
-    def __call__(self, told: KeyedValues) -> Bools:
+    def __call__(self, column: KeyedValues) -> Bools:
         """Return the result for each row."""
-        keys = told.keys
+        keys = column.keys
         if not len(keys):
             return np.zeros(0, dtype=np.bool_)
-        if told.scheme != self._scheme:
-            self._scheme = told.scheme
+        if column.scheme != self._scheme:
+            self._scheme = column.scheme
             self._known = np.zeros(0, dtype=np.int8)
         top = int(keys.max())
         if top >= SMALL or top >= max(FEW, SPARSE * len(keys)):
-            return self._sorted(told)
+            return self._sorted(column)
         if top >= len(self._known):
             more = np.full(2 * (top + 1) - len(self._known), -1, dtype=np.int8)
             self._known = np.concatenate((self._known, more))
@@ -136,16 +136,16 @@ class Lookup:
         passing = []
         for each in np.flatnonzero(np.bincount(new)):
             key = int(each)
-            self._known[key] = self._judge(told.values(key))
-            if not told.settled(key):
+            self._known[key] = self._judge(column.values(key))
+            if not column.settled(key):
                 passing.append(key)
         answers = self._known[keys]
         self._known[passing] = -1
         return answers > 0
 
-    def _sorted(self, told: KeyedValues) -> Bools:
-        keys, place = np.unique(told.keys, return_inverse=True)
-        judged = [self._judge(told.values(int(key))) for key in keys]
+    def _sorted(self, column: KeyedValues) -> Bools:
+        keys, place = np.unique(column.keys, return_inverse=True)
+        judged = [self._judge(column.values(int(key))) for key in keys]
         found: Bools = np.array(judged, dtype=np.bool_)[place]
         return found
 
@@ -337,8 +337,8 @@ def by_value(name: str, rows: RowRange, wanted: Iterable[int]) -> Iterator[tuple
     """Yield the values of a field with the places of the rows that have them. Of `NUMBERS`, where
     each row may have its own, only those that are `wanted`."""
     if name in LISTS:
-        told = LISTS[name](rows)
-        keys, values, at = told.keys, told.values, np.arange(len(rows))
+        column = LISTS[name](rows)
+        keys, values, at = column.keys, column.values, np.arange(len(rows))
     else:
         keys, _ = NUMBERS[name](rows)
         at = np.isin(keys, np.array([*wanted], dtype=np.int64)).nonzero()[0]

@@ -143,7 +143,7 @@ class TableCollector:
         """Those that reassembly has ended: no packet follows."""
         self._cells: dict[tuple[Any, ...], list[int]] = {}
         self._cell_bytes = 0
-        """Of the names in them."""
+        """Bytes of the names in them."""
 
     @property
     def crowded(self) -> bool:

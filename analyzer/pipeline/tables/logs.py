@@ -57,16 +57,16 @@ def log_rows(
     tables: Collection[str],
     wanted: Wanted,
     payloads: Payloads | None = None,
-    told: Callable[[RecoveryVerdict], None] = lambda verdict: None,
+    judged: Callable[[RecoveryVerdict], None] = lambda verdict: None,
 ) -> Iterator[tuple[str, pa.RecordBatch]]:
     """Yield the name of a table and rows of it. `wanted`: the choice among a batch's records, None
-    for all; of batches those count in which one is chosen. `told`: called with verdicts."""
+    for all; of batches those count in which one is chosen. `judged`: called with verdicts."""
     rows: list[tuple[Any, ...]] = []
     batches: list[tuple[Any, ...]] = []
     size = index = 0
     for each in file.walk():
         if isinstance(each, RecoveryVerdict):
-            told(each)
+            judged(each)
             index = 0
             continue
         batch, data = each

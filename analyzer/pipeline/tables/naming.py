@@ -40,10 +40,10 @@ def _with_subjects(batch: pa.RecordBatch) -> pa.RecordBatch:
             continue
         place = batch.schema.get_field_index("topic")
         topics = [None] * len(batch) if place < 0 else batch.column(place).to_pylist()
-        told = batch.column(index).to_pylist()
+        texts = batch.column(index).to_pylist()
         values = [
             text if text is None or OPEN_SUBJECT not in text else with_subject(text, topic, side)
-            for text, topic in zip(told, topics, strict=True)
+            for text, topic in zip(texts, topics, strict=True)
         ]
         field = batch.schema.field(index)
         batch = batch.set_column(index, field, array(values, field.type))

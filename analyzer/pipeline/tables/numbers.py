@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 EXCHANGE: Final = 1 << 62
 CONNECTION: Final = 3 << 61
 # Of the offset in the file of the first byte: packets are smaller by far. Those of a packet may
-# begin behind a multiple of this size and end before it, so the offset itself tells their order.
+# begin after a multiple of this size and end before it, so the offset itself tells their order.
 OFFSET_BITS: Final = 25
 BODIES: Final = ("request_json", "response_json")
 IN_RECORDS: Final = '"schema":"record/1","exchange":%d,'
@@ -57,7 +57,7 @@ class Ranks:
         if not len(self._places):
             return values
         out = values.copy()
-        found = self._find(self._places[:-1], values)  # not behind the last
+        found = self._find(self._places[:-1], values)  # not after the last
         known = self._places[found] == values
         out[known] = self._ranks[found[known]]
         return out

@@ -107,7 +107,7 @@ class RegisteredListener(NamedTuple):
     chroot: str
     node: int
     name: str
-    """Of the listener; empty as brokers before 0.9 have none."""
+    """Name of the listener; empty as brokers before 0.9 have none."""
     host: str
     port: int
 
@@ -120,9 +120,9 @@ def registered(exchange: Exchange) -> Iterator[RegisteredListener]:
         place = place_of(done.path)
         number = place.first("brokerId") or ""
         if place.what == "broker" and _is_number(number):
-            told = json_of(done.data)
-            if isinstance(told, dict):
-                yield from _listeners(place.chroot, int(number), told)
+            data = json_of(done.data)
+            if isinstance(data, dict):
+                yield from _listeners(place.chroot, int(number), data)
 
 
 def _is_number(text: str) -> bool:
@@ -132,22 +132,22 @@ def _is_number(text: str) -> bool:
 def cluster_ids(exchange: Exchange) -> Iterator[str]:
     for done in operations_of(exchange):
         if not done.error and done.data and place_of(done.path).what == "cluster id":
-            told = json_of(done.data)
-            if isinstance(told, dict) and isinstance(told.get("id"), str):
-                yield told["id"]
+            data = json_of(done.data)
+            if isinstance(data, dict) and isinstance(data.get("id"), str):
+                yield data["id"]
 
 
-def _listeners(chroot: str, node: int, told: dict[str, Any]) -> Iterator[RegisteredListener]:
+def _listeners(chroot: str, node: int, data: dict[str, Any]) -> Iterator[RegisteredListener]:
     """Yield the listeners of a broker: a list of texts since 0.9, one host and port before."""
-    endpoints = told.get("endpoints")
+    endpoints = data.get("endpoints")
     if isinstance(endpoints, list):
         for each in endpoints[: LIMITS.broker_listeners]:
             name, found, rest = str(each).partition("://")
             host, _, port = rest.rpartition(":")
             if found and _is_number(port):
                 yield RegisteredListener(chroot, node, name, host.strip("[]"), int(port))
-    elif isinstance(told.get("host"), str) and isinstance(told.get("port"), int):
-        yield RegisteredListener(chroot, node, "", told["host"], told["port"])
+    elif isinstance(data.get("host"), str) and isinstance(data.get("port"), int):
+        yield RegisteredListener(chroot, node, "", data["host"], data["port"])
 
 
 def same(host: str, port: int, others: set[tuple[str, int]]) -> bool:

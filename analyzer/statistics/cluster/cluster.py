@@ -199,15 +199,15 @@ class Cluster(Accumulator):
 
     def _coordinator(
         self,
-        asked: dict[str, Any],
+        request: dict[str, Any],
         response: dict[str, Any],
         row: Row,
         own: dict[tuple[str, int], tuple[str, int]],
     ) -> None:
-        kind = KINDS.get(asked.get("key_type", 0), "other")
+        kind = KINDS.get(request.get("key_type", 0), "other")
         found = response.get("coordinators")
         if found is None:
-            found = [{**response, "key": asked.get("key", "")}]
+            found = [{**response, "key": request.get("key", "")}]
         for each in found:
             coordinator = self._coordinators[(kind, each["key"])]
             coordinator.count += 1
@@ -269,8 +269,8 @@ class Cluster(Accumulator):
     def _only_registered(self, all_used: Sums) -> Iterator[Line]:
         """Yield lines of listeners that are registered but not advertised."""
         used = {(plain(host), port): each for (host, port), each in all_used.items()}
-        told = by_key((key[1], key[2:]) for key in self._nodes if key[0] == "broker")
-        known = {node: set(places) for node, places in told.items()}
+        by_node = by_key((key[1], key[2:]) for key in self._nodes if key[0] == "broker")
+        known = {node: set(places) for node, places in by_node.items()}
         for (_, node, _, host, port), found in self._registered.items():
             if same(host, port, known.setdefault(node, set())):
                 continue

@@ -59,7 +59,7 @@ class Coordinator(Measures):
 
 
 class ClusterFacts(Measures):
-    """Of the cluster as such."""
+    """Facts about the cluster as such."""
 
     ids: Names = whole(Names)
     controllers: Names = whole(Names)
@@ -125,7 +125,7 @@ class Attempts(Measures):
 
     def failed(self, end_ns: int) -> bool:
         """Return whether connects came to nothing. `end_ns`: of the capture, before which one may
-        have begun that was answered behind it."""
+        have begun that was answered after it."""
         waited = end_ns - (self.silent_ns or end_ns) >= limit("connects.answer")
         return bool(self.refused or (self.silent and waited))
 

@@ -171,10 +171,10 @@ class Reach(Measures):
 
 def starts(exchange: Exchange) -> bool:
     """Return whether a client requests only the brokers, as clients do that start."""
-    asked = exchange.request_body
-    if exchange.api_key != METADATA or asked is None or not exchange.api_version:
+    request = exchange.request_body
+    if exchange.api_key != METADATA or request is None or not exchange.api_version:
         return False  # v0 asks for all topics so
-    return asked.get("topics") == []
+    return request.get("topics") == []
 
 
 def wants(exchange: Exchange) -> bool:
@@ -182,8 +182,8 @@ def wants(exchange: Exchange) -> bool:
     cluster, and idle clients, request all topics or none."""
     if exchange.api_key == FIND_COORDINATOR:
         return True
-    asked = exchange.request_body or {}
-    return exchange.api_key == METADATA and bool(asked.get("topics"))
+    request = exchange.request_body or {}
+    return exchange.api_key == METADATA and bool(request.get("topics"))
 
 
 # --- the table of nodes

@@ -22,7 +22,7 @@ ReachWord: TypeAlias = Literal["yes", "likely", "unanswered", "failed", "unknown
 """Whether an address was reached. failed: connections were refused, or not answered; unanswered:
 there was a connection and no answer on it."""
 ORDER: Final[tuple[ReachWord, ...]] = ("yes", "likely", "unanswered", "failed", "unknown", "no")
-"""Of several clients the best counts."""
+"""Best first: the best result of several clients counts."""
 
 # Addresses with work of one client: so many are not seen at one broker.
 MOST_SEEN_BY_ONE: Final = 2
@@ -88,7 +88,7 @@ class JudgedReach:
         ends = [each.last_ns or 0 for each in contacts.values()]
         ends += [max(each.last_ns or 0, each.told_ns or 0) for each in attempts.values()]
         self._end_ns = max(ends, default=0)
-        """Of the capture, from connections and exchanges."""
+        """End of the capture, from connections and exchanges."""
         self._words: dict[tuple[NodeKey, ClientKey], ReachWord] = {}
         self._told = dict(advertised)
         self._met: dict[tuple[ClientKey, int], dict[str, Contact]] = {}
@@ -255,11 +255,12 @@ class JudgedReach:
 
         Two others, at least: a capture at one broker does not see clients of the others.
         """
-        told = self._told[node, client]
-        if told.needed < limit("addresses.needed") or len(self._working(client)) < MOST_SEEN_BY_ONE:
+        entry = self._told[node, client]
+        few = len(self._working(client)) < MOST_SEEN_BY_ONE
+        if few or entry.needed < limit("addresses.needed"):
             return False
-        span = (told.last_needed_ns or 0) - (told.first_needed_ns or 0)
-        if span > limit("addresses.needed-pace") * (told.needed - 1):
+        span = (entry.last_needed_ns or 0) - (entry.first_needed_ns or 0)
+        if span > limit("addresses.needed-pace") * (entry.needed - 1):
             return False
         # What fails elsewhere makes clients ask, too; who was connected before may still be.
         calls = (

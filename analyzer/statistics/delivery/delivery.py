@@ -57,10 +57,10 @@ def _fetch_event(kept: Kept) -> Event:
 def _is_stuck(reads: Reads, parts: exchange_batch.PartitionColumns) -> None:
     """Take note of answers to a read_committed reader that stays at the last stable offset."""
     columns = parts.ends, parts.highs, parts.stables, parts.fetch_offsets
-    for end, high, stable, asked, found in zip(
+    for end, high, stable, fetch_offset, found in zip(
         *columns, parts.by_exchange(parts.batches), strict=True
     ):
-        position = found[-1].last_offset + 1 if found else asked
+        position = found[-1].last_offset + 1 if found else fetch_offset
         if 0 <= stable < high and position == stable:
             # Within a session nothing more is told of the partition until something changes.
             reads.at_stable += not found
@@ -95,52 +95,52 @@ class Delivery(DeliveryFacts):
     def _add_other(self, batch: exchange_batch.ExchangeBatch) -> None:
         row, exchange = batch.row, batch.exchange
         key, end_ns = row.api_key, row.time_ns + (row.latency_ns or 0)
-        asked, response = exchange.request_body, exchange.response_body
+        request, response = exchange.request_body, exchange.response_body
         if key in KEPT and row.zookeeper is not None:
-            self._kept(row, asked, response)
+            self._kept(row, request, response)
             return
-        if key not in KEYS or asked is None:
+        if key not in KEYS or request is None:
             return
         if key == LIST_OFFSETS:
-            for named, number, begin, end in listed(asked, response):
+            for named, number, begin, end in listed(request, response):
                 self.bounds[(named, number)].see(end_ns, begin, end)
             return
         if key == OFFSET_FETCH:
-            for part, (named, topic, number, offset) in enumerate(starts_of(asked, response)):
+            for part, (named, topic, number, offset) in enumerate(starts_of(request, response)):
                 about = {"offset": offset, "end_ns": end_ns}
                 self._event((named, topic, number), "start", about, row, part)
             return
-        group = asked.get("group_id") or ""
+        group = request.get("group_id") or ""
         if not group:
             return
         here = self.belongs[(group, *client_key_of(row))]
         stretch(here, batch.first_ns, batch.last_ns)
         for name in ("session", "rebalance"):
-            if (limit_ms := asked.get(f"{name}_timeout_ms") or 0) > 0:
+            if (limit_ms := request.get(f"{name}_timeout_ms") or 0) > 0:
                 here.take(**{f"{name}_ms": limit_ms})
         if key in (OFFSET_COMMIT, TXN_COMMIT):
-            for part, (topic, number, about) in enumerate(commits_of(asked, response)):
+            for part, (topic, number, about) in enumerate(commits_of(request, response)):
                 about["end_ns"] = end_ns
                 self._event((group, topic, number), "commit", about, row, part)
         elif key in (JOIN_GROUP, SYNC_GROUP) and response is not None:
-            found = plan_of(key, asked, response)
+            found = plan_of(key, request, response)
             if found is not None:
                 at = (row.time_ns, row.number) if "assigned" in found else None
                 self.plans[(group, found.pop("generation"))].merge(Planned(**found, sync=at))
 
     def _kept(
-        self, row: Row, asked: dict[str, Any] | None, response: dict[str, Any] | None
+        self, row: Row, request: dict[str, Any] | None, response: dict[str, Any] | None
     ) -> None:
         """Take in an offset that a consumer before 0.9 keeps in ZooKeeper, or reads there."""
         path = row.zookeeper.path if row.zookeeper is not None else None
         place = place_of(path) if path else None
-        if place is None or place.what != KEPT_OFFSET or asked is None:
+        if place is None or place.what != KEPT_OFFSET or request is None:
             return
         group, topic = place.first("groupId") or "", place.first("topicName") or ""
         number = offset_in((place.first("partition") or "").encode())
         start = row.api_key == KEPT_GET
-        told = (response or {}).get("data") if start else asked.get("data")
-        offset = offset_in(told)
+        data = (response or {}).get("data") if start else request.get("data")
+        offset = offset_in(data)
         # Without a node there is nothing committed, and a client creates it then.
         if number is None or offset is None or row.errors:
             return
@@ -169,7 +169,7 @@ class Delivery(DeliveryFacts):
         committed = batch.request.get("isolation_level") == READ_COMMITTED
         for (topic, number, error), parts in batch.parts.items():
             reads = self.reads[(topic, number, *client)]
-            offsets = [asked for asked in parts.fetch_offsets if asked is not None]
+            offsets = [fetches for fetches in parts.fetch_offsets if fetches is not None]
             reads.take(asked=max(offsets, default=None))
             if error:
                 reads.take(away_ns=max(parts.ends))
@@ -178,11 +178,11 @@ class Delivery(DeliveryFacts):
                 bounds = self.bounds[(topic, number)]
                 late_ns = 0 if logged is None else logged.late_ns
                 self._fetched(reads, bounds, parts, read, late_ns, committed=committed)
-        for place, asked in batch.unanswered.items():
+        for place, fetches in batch.unanswered.items():
             reads = self.reads[(*place, *client)]
-            reads.take(asked=max(offset for _, _, offset in asked))
+            reads.take(asked=max(offset for _, _, offset in fetches))
             # Within a session, partitions without news are left out of the answer.
-            reads.stand([(begin, end, offset) for begin, end, offset in asked if end is not None])
+            reads.stand([(begin, end, offset) for begin, end, offset in fetches if end is not None])
 
     def _fetched(
         self,
@@ -209,17 +209,17 @@ class Delivery(DeliveryFacts):
         events: list[Kept] = []
         stands = []
         columns = parts.begins, ends, parts.numbers, parts.ids, parts.at, parts.fetch_offsets, highs
-        told = parts.elsewhere, parts.blobs, parts.by_exchange(parts.batches)
-        for begin, end, number, id_, at, asked, high, elsewhere, blob, found in zip(
-            *columns, *told, strict=True
+        responses = parts.elsewhere, parts.blobs, parts.by_exchange(parts.batches)
+        for begin, end, number, id_, at, fetch_offset, high, elsewhere, blob, found in zip(
+            *columns, *responses, strict=True
         ):
             if found:
-                first = found[0].base_offset if asked is None else asked
+                first = found[0].base_offset if fetch_offset is None else fetch_offset
                 last = max(first, found[-1].last_offset + 1)
                 reads.records += last - first
                 how = encoding(blob, found)
                 if found[0].control:
-                    # kafkajs asks for the marker behind a transaction again: that is no record.
+                    # kafkajs asks for the marker after a transaction again: that is no record.
                     how = {
                         **how,
                         "data": next((b.base_offset for b in found if not b.control), last),
@@ -233,8 +233,8 @@ class Delivery(DeliveryFacts):
                 # Nothing tells how far, but for the end of the log.
                 stands.append((begin, end, max(read[0], high)))
                 reads.positions.add(max(read[0], high), begin - late_ns)
-            elif asked is not None and not elsewhere:
-                stands.append((begin, end, asked))
+            elif fetch_offset is not None and not elsewhere:
+                stands.append((begin, end, fetch_offset))
         reads.stand(stands)
         reads.events.add_all(events)
 

@@ -70,7 +70,7 @@ class Series(Measures):
 
 
 class Bounds(Measures):
-    """Of a partition's log."""
+    """Bounds of a partition's log."""
 
     begins: Series = whole(Series)
     ends: Series = whole(Series)
@@ -158,7 +158,7 @@ class Positions(Measures):
 
 
 def written(parts: PartitionColumns, *, sizeless: bool = False) -> list[int]:
-    """Return, for each Produce, the end of the log behind what it appended; -1 where that is not
+    """Return, for each Produce, the end of the log after what it appended; -1 where that is not
     known. `sizeless`: the number of records is not known, so that it is one at least."""
     counts = parts.sums([batch.last_offset - batch.base_offset + 1 for batch in parts.batches])
     if sizeless:
@@ -170,14 +170,14 @@ def written(parts: PartitionColumns, *, sizeless: bool = False) -> list[int]:
 
 
 def listed(
-    asked: dict[str, Any], response: dict[str, Any] | None
+    request: dict[str, Any], response: dict[str, Any] | None
 ) -> Iterator[tuple[str | None, int, int, int]]:
     """Yield (topic, partition, begin or -1, end or -1) of ListOffsets."""
-    if response is None or asked.get("isolation_level"):
+    if response is None or request.get("isolation_level"):
         return
     wanted = {
         (topic_key(topic["name"], None), each["partition_index"]): each["timestamp"]
-        for topic in asked["topics"]
+        for topic in request["topics"]
         for each in topic["partitions"]
     }
     for topic in response["topics"]:

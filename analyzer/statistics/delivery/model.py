@@ -44,7 +44,7 @@ LAG_COLUMNS: Final = columns(
 
 
 class Reads(Measures):
-    """Of a partition, by a client."""
+    """Reads of a partition, by a client."""
 
     records: int = total()
     at_stable: int = total()
@@ -87,7 +87,7 @@ class Reads(Measures):
 
 
 class Commits(Measures):
-    """Of a group for a partition."""
+    """Commits of a group for a partition."""
 
     count: int = total()
     failed: int = total()
@@ -156,14 +156,14 @@ class Happening:
 
 @dataclass(slots=True)
 class Stall:
-    """An offset that a group read on from several times, without a commit behind it."""
+    """An offset that a group read on from several times, without a commit after it."""
 
     offset: int
     fetches: list[tuple[int, int]] = field(default_factory=list)
     """(time, number) of those that brought records"""
     clients: set[str] = field(default_factory=set)
     over: bool = False
-    """Something behind it was committed at last."""
+    """Something after it was committed at last."""
 
 
 @dataclass(slots=True)

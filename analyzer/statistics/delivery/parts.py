@@ -19,7 +19,7 @@ from kafkascope.times import MS, SECOND
 
 
 def commits_of(
-    asked: dict[str, Any], response: dict[str, Any] | None
+    request: dict[str, Any], response: dict[str, Any] | None
 ) -> Iterator[tuple[str | None, int, dict[str, Any]]]:
     """Yield (topic, partition, what) of OffsetCommit and TxnOffsetCommit."""
     errors: dict[tuple[str | None, int], int] = {}
@@ -27,14 +27,14 @@ def commits_of(
         named = topic_key(topic.get("name"), topic.get("topic_id"))
         for each in topic["partitions"]:
             errors[named, each["partition_index"]] = each["error_code"]
-    generation = asked.get("generation_id_or_member_epoch", asked.get("generation_id", -1))
-    for topic in asked["topics"]:
+    generation = request.get("generation_id_or_member_epoch", request.get("generation_id", -1))
+    for topic in request["topics"]:
         named = topic_key(topic.get("name"), topic.get("topic_id"))
         for each in topic["partitions"]:
             number = each["partition_index"]
             about = {
                 "offset": each["committed_offset"],
-                "member": asked.get("member_id") or "",
+                "member": request.get("member_id") or "",
                 "generation": -1 if generation is None else generation,
                 "error": errors.get((named, number)) if response is not None else None,
             }
@@ -49,14 +49,14 @@ def offset_in(data: bytes | None) -> int | None:
 
 
 def starts_of(
-    asked: dict[str, Any], response: dict[str, Any] | None
+    request: dict[str, Any], response: dict[str, Any] | None
 ) -> Iterator[tuple[str, str | None, int, int]]:
     """Yield (group, topic, partition, committed offset or -1) of OffsetFetch."""
     if response is None:
         return
     groups = response.get("groups")
     if groups is None:
-        groups = [{**response, "group_id": asked.get("group_id") or ""}]
+        groups = [{**response, "group_id": request.get("group_id") or ""}]
     for group in groups:
         for topic in group.get("topics") or ():
             named = topic_key(topic.get("name"), topic.get("topic_id"))
@@ -66,13 +66,13 @@ def starts_of(
                     yield *place, each["committed_offset"]
 
 
-def plan_of(key: int, asked: dict[str, Any], response: dict[str, Any]) -> dict[str, Any] | None:
+def plan_of(key: int, request: dict[str, Any], response: dict[str, Any]) -> dict[str, Any] | None:
     """Return what the leader learned (JoinGroup's answer) or decided (SyncGroup): fields of
     `Planned`, and the generation."""
     if response["error_code"]:
         return None
     if key == JOIN_GROUP:
-        kind, name = asked["protocol_type"], response["protocol_name"] or ""
+        kind, name = request["protocol_type"], response["protocol_name"] or ""
         found = []
         for each in response["members"][: LIMITS.plan_members]:
             data = each["metadata"]
@@ -84,13 +84,13 @@ def plan_of(key: int, asked: dict[str, Any], response: dict[str, Any]) -> dict[s
         about = {"generation": response["generation_id"], "assignor": name}
         return {**about, "subscribed": tuple(sorted(found))} if found else None
     fields = {
-        "protocol_type": response.get("protocol_type") or asked.get("protocol_type") or "",
-        "protocol_name": response.get("protocol_name") or asked.get("protocol_name") or "",
+        "protocol_type": response.get("protocol_type") or request.get("protocol_type") or "",
+        "protocol_name": response.get("protocol_name") or request.get("protocol_name") or "",
     }
     assigned = []
     for member, data in (
         (each["member_id"], each["assignment"])
-        for each in asked["assignments"][: LIMITS.plan_members]
+        for each in request["assignments"][: LIMITS.plan_members]
     ):
         body = embedded("SyncGroupResponse", "assignment", data, **fields)
         if (data and body is None) or (body is not None and "assigned_partitions" not in body):
@@ -100,7 +100,7 @@ def plan_of(key: int, asked: dict[str, Any], response: dict[str, Any]) -> dict[s
         assigned.append((member, tuple(parts)))
     if not assigned:
         return None
-    return {"generation": asked["generation_id"], "assigned": tuple(sorted(assigned))}
+    return {"generation": request["generation_id"], "assigned": tuple(sorted(assigned))}
 
 
 # Of record batches.
@@ -151,7 +151,7 @@ def schema_id(blob: bytes, batch: Batch) -> int | None:
 # --- pauses of members: times without a fetch that exceed a limit, or come near it
 
 LEAST_PAUSE: Final = 5 * SECOND
-"""Of those that are listed when no limit is known."""
+"""Shortest pause that is listed when no limit is known."""
 
 
 def pauses(

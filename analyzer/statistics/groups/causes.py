@@ -37,7 +37,7 @@ class Causes(GroupIndex):
         return ", ".join(shown[:3]) + (f" and {rest} more" if rest > 0 else "")
 
     def silent(self, name: str, until_ns: int, end_ns: int) -> Reason:
-        """Return what became of a member that disappeared without a request between the begin of a
+        """Return what became of a member that disappeared without a request between the start of a
         rebalance and its end. It expired when its session or the rebalance timeout had passed; else
         it left where the capture did not see it."""
         member = self.members[name]

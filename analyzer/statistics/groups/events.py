@@ -51,19 +51,19 @@ class Observation(NamedTuple):
 def observed(row: Row, exchange: Exchange) -> Observation | None:
     """Return the group facts of an exchange; None when it is about no group or cannot be read."""
     key = exchange.api_key
-    asked, response = exchange.request_body, exchange.response_body
-    if key not in KEYS or asked is None:
+    request, response = exchange.request_body, exchange.response_body
+    if key not in KEYS or request is None:
         return None
-    group: str = asked.get("group_id") or ""
+    group: str = request.get("group_id") or ""
     if not group:
         return None
     if key == TXN_OFFSET_COMMIT:
         # By a producer in the name of a member: no sign of life of it.
         return Observation(group, "", None, ())
     if key in PROTOCOLS:
-        return _heartbeat(PROTOCOLS[key], group, asked, response, row)
+        return _heartbeat(PROTOCOLS[key], group, request, response, row)
     read = {JOIN_GROUP: _join, SYNC_GROUP: _sync, LEAVE_GROUP: _leave}.get(key, _beat)
-    return read(group, asked, response, row)
+    return read(group, request, response, row)
 
 
 def embedded(message: str, field: str, data: bytes, **fields: Any) -> dict[str, Any] | None:
@@ -90,29 +90,29 @@ def _code(response: dict[str, Any] | None) -> int | None:
 
 
 def _join(
-    group: str, asked: dict[str, Any], response: dict[str, Any] | None, row: Row
+    group: str, request: dict[str, Any], response: dict[str, Any] | None, row: Row
 ) -> Observation:
     error = _code(response)
-    member = (response or {}).get("member_id") or asked["member_id"]
+    member = (response or {}).get("member_id") or request["member_id"]
     generation = -1 if response is None or error else response["generation_id"]
     members = (response or {}).get("members") or ()
-    names = [each["name"] for each in asked["protocols"]]
+    names = [each["name"] for each in request["protocols"]]
     about = {
         "member": member,
-        "new": not asked["member_id"],
-        "instance": asked.get("group_instance_id"),
+        "new": not request["member_id"],
+        "instance": request.get("group_instance_id"),
         **_client(row),
         "error": error,
         "generation": generation,
         "leads": not error and (response or {}).get("leader") == member,
         "assignor": None if not response or error else response["protocol_name"],
         "assignors": names[: LIMITS.event_members],
-        "type": asked["protocol_type"],
+        "type": request["protocol_type"],
         "members": sorted(each["member_id"] for each in members)[: LIMITS.event_members],
-        "reason": asked.get("reason") or "",
-        "session_ms": asked["session_timeout_ms"],
-        "rebalance_ms": asked.get("rebalance_timeout_ms", -1),
-        "topics": _topics(asked),
+        "reason": request.get("reason") or "",
+        "session_ms": request["session_timeout_ms"],
+        "rebalance_ms": request.get("rebalance_timeout_ms", -1),
+        "topics": _topics(request),
     }
     alive = None
     if error in EXPECTED and generation >= 0:
@@ -123,9 +123,9 @@ def _join(
     return Observation(group, "classic", alive, (_event(row, "join", about),))
 
 
-def _topics(asked: dict[str, Any]) -> list[str]:
-    kind = asked["protocol_type"]
-    for name, data in ((each["name"], each["metadata"]) for each in asked["protocols"]):
+def _topics(request: dict[str, Any]) -> list[str]:
+    kind = request["protocol_type"]
+    for name, data in ((each["name"], each["metadata"]) for each in request["protocols"]):
         body = embedded("JoinGroupRequest", "metadata", data, protocol_type=kind, name=name)
         if body is not None and "topics" in body:
             return sorted(body["topics"])[: LIMITS.event_members]
@@ -133,24 +133,24 @@ def _topics(asked: dict[str, Any]) -> list[str]:
 
 
 def _sync(
-    group: str, asked: dict[str, Any], response: dict[str, Any] | None, row: Row
+    group: str, request: dict[str, Any], response: dict[str, Any] | None, row: Row
 ) -> Observation:
     error = _code(response)
-    member, generation = asked["member_id"], asked["generation_id"]
+    member, generation = request["member_id"], request["generation_id"]
     about = {
         "member": member,
         "generation": generation,
         "error": error,
-        "assigned": _assigned(asked, response) if response is not None and not error else None,
+        "assigned": _assigned(request, response) if response is not None and not error else None,
     }
-    alive = Alive(member, generation, asked.get("group_instance_id")) if error == 0 else None
+    alive = Alive(member, generation, request.get("group_instance_id")) if error == 0 else None
     return Observation(group, "classic", alive, (_event(row, "sync", about),))
 
 
-def _assigned(asked: dict[str, Any], response: dict[str, Any]) -> list[list[Any]] | None:
+def _assigned(request: dict[str, Any], response: dict[str, Any]) -> list[list[Any]] | None:
     """Return the member's own assignment as [topic, partitions]; None when it is of no consumer."""
     data, names = response["assignment"], ("protocol_type", "protocol_name")
-    fields = {name: response.get(name) or asked.get(name) or "" for name in names}
+    fields = {name: response.get(name) or request.get(name) or "" for name in names}
     body = embedded("SyncGroupResponse", "assignment", data, **fields)
     if body is None or "assigned_partitions" not in body:
         return None if data else []
@@ -161,13 +161,13 @@ def _assigned(asked: dict[str, Any], response: dict[str, Any]) -> list[list[Any]
 
 
 def _leave(
-    group: str, asked: dict[str, Any], response: dict[str, Any] | None, row: Row
+    group: str, request: dict[str, Any], response: dict[str, Any] | None, row: Row
 ) -> Observation:
     error = _code(response)
     results = (response or {}).get("members") or ()
-    members = asked.get("members") or ()
-    if not members and asked.get("member_id"):
-        members = ({"member_id": asked["member_id"]},)
+    members = request.get("members") or ()
+    if not members and request.get("member_id"):
+        members = ({"member_id": request["member_id"]},)
     events = []
     for part, each in enumerate(members[: LIMITS.event_members]):
         code = results[part]["error_code"] if part < len(results) and not error else error
@@ -183,11 +183,11 @@ def _leave(
 
 
 def _beat(
-    group: str, asked: dict[str, Any], response: dict[str, Any] | None, row: Row
+    group: str, request: dict[str, Any], response: dict[str, Any] | None, row: Row
 ) -> Observation:
     """Read Heartbeat and OffsetCommit: the member is alive, or gets an error."""
-    member = asked.get("member_id") or ""
-    generation = asked.get("generation_id", asked.get("generation_id_or_member_epoch", -1))
+    member = request.get("member_id") or ""
+    generation = request.get("generation_id", request.get("generation_id_or_member_epoch", -1))
     codes = sorted({error.code for error in row.errors})
     # OffsetCommit serves groups of both kinds; Heartbeat, classic ones only.
     protocol = "classic" if row.api_key == HEARTBEAT else ""
@@ -198,25 +198,25 @@ def _beat(
         return Observation(group, protocol, None, (_event(row, "error", about),))
     alive = None
     if response is not None:
-        alive = Alive(member, generation, asked.get("group_instance_id"))
+        alive = Alive(member, generation, request.get("group_instance_id"))
     return Observation(group, protocol, alive, ())
 
 
 _GROUP_ERRORS: Final = frozenset({22, 25, 27, 69, 82, 110, 113})
-"""Of commits: the group has moved on without the member."""
+"""Errors of commits: the group has moved on without the member."""
 
 
 def _heartbeat(
-    protocol: str, group: str, asked: dict[str, Any], response: dict[str, Any] | None, row: Row
+    protocol: str, group: str, request: dict[str, Any], response: dict[str, Any] | None, row: Row
 ) -> Observation:
-    error, before = _code(response), asked["member_epoch"]
+    error, before = _code(response), request["member_epoch"]
     epoch = -1 if response is None or error else response["member_epoch"]
-    member = asked["member_id"] or (response or {}).get("member_id") or ""
+    member = request["member_id"] or (response or {}).get("member_id") or ""
     assigned = _given(response) if response is not None and not error else None
-    topics = asked.get("subscribed_topic_names")
-    pattern = asked.get("subscribed_topic_regex")
-    limit = asked.get("rebalance_timeout_ms", -1)
-    instance = asked.get("instance_id")
+    topics = request.get("subscribed_topic_names")
+    pattern = request.get("subscribed_topic_regex")
+    limit = request.get("rebalance_timeout_ms", -1)
+    instance = request.get("instance_id")
     alive = None
     if epoch > 0 and before >= 0:
         alive = Alive(member, epoch, instance, None, limit if limit > 0 else None)
@@ -233,7 +233,7 @@ def _heartbeat(
         "assigned": assigned,
         "topics": None if topics is None else sorted(topics)[: LIMITS.event_members],
         "pattern": pattern,
-        "assignor": asked.get("server_assignor"),
+        "assignor": request.get("server_assignor"),
         "rebalance_ms": limit,
     }
     return Observation(group, protocol, alive, (_event(row, "epoch", about),))

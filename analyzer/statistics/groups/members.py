@@ -117,7 +117,7 @@ class GroupIndex(Members):
         )
         self.beats = Timed([(event.time_ns, event) for event in events if event.kind == "epoch"])
         self.evictions = list(self._evictions(events))
-        """Of groups without JoinGroup, (member, when it was last there, when it heard that it is
+        """For groups without JoinGroup, (member, when it was last there, when it heard that it is
         none any more): its id lives on, as an answer to a heartbeat after a silence."""
         self.given_ids = {
             event.about["member"]

@@ -118,7 +118,7 @@ class Rebalance:
     slowest: str
     """The last member to be ready."""
     number: int
-    """Of the first exchange."""
+    """Number of the first exchange."""
 
     @property
     def duration_ns(self) -> int | None:

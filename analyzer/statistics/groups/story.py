@@ -243,18 +243,18 @@ class _Epochs(Causes):
             since = before_ns if before_ns is not None else 0
             came = {event.about["member"] for event in here if event.about["before"] == 0}
             left = set(self.departures(since, begin))
-            told = {event.about["member"] for event in here}
+            present = {event.about["member"] for event in here}
             gone = left | {
                 name
                 for name in silent.between(since, begin - 1)
                 if name not in left
-                and name not in told
+                and name not in present
                 and self._expired(self.members[name], begin)
             }
             for name, since_ns, told_ns in self.evictions:
                 # One that came back under its id was there before and after.
                 silent_long = begin - since_ns > 2 * (pace_ns(self.members[name]) or 0)
-                new = (name, since_ns) not in gone_before and name not in told
+                new = (name, since_ns) not in gone_before and name not in present
                 if since_ns < begin < told_ns and silent_long and new:
                     gone.add(name)
                     gone_before.add((name, since_ns))

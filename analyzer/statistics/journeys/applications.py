@@ -41,7 +41,7 @@ MARKER_KEY: Final = 4
 At: TypeAlias = tuple[str | None, int]
 """Topic key and partition."""
 FetchedBatch: TypeAlias = tuple[Got, int, int]
-"""Of a batch, or of a run of single messages: a row, attributes, and bytes."""
+"""Parts of a batch, or of a run of single messages: a row, attributes, and bytes."""
 
 
 class Applications(facts.MapFacts):
@@ -169,7 +169,7 @@ def _groups(key: int | None, request: Mapping[str, Any]) -> Iterator[tuple[str, 
     if key not in OF_GROUPS:
         return
     if key == FIND_COORDINATOR:
-        # Of a share group, KIP-932 has the partition behind the name.
+        # Of a share group, KIP-932 has the partition after the name.
         names = (request.get("key"), *(request.get("coordinator_keys") or ()))
         yield from (
             (name, facts.LOOKED_UP, []) for name in names if name and not request.get("key_type")
@@ -203,19 +203,19 @@ def _fetched(parts: PartitionColumns, about: tuple[int, int, int, bool]) -> list
     for each, count, time_ns, blob, ask, exchange in zip(
         *(parts.batches, parts.counts, *map(parts.by_batch, of_exchanges)), strict=True
     ):
-        first, end, asked = each.base_offset, each.last_offset + 1, NOWHERE if ask is None else ask
+        first, end, start = each.base_offset, each.last_offset + 1, NOWHERE if ask is None else ask
         old, size = each.magic < RECORD_BATCH, each.size
         if old and each.codec:
             # The offset of a compressed message set is that of its last message.
             offsets = [message.offset for message in _opened(each, blob)]
-            first, count = min(offsets, default=end - 1), sum(at >= asked for at in offsets)
-        elif asked > first:
-            count = _beyond(asked, each, count, blob)
+            first, count = min(offsets, default=end - 1), sum(at >= start for at in offsets)
+        elif start > first:
+            count = _beyond(start, each, count, blob)
         checksum = each.crc
         if old and not each.codec:
             if run == exchange and found[-1][0].end == first and found[-1][0].records:
                 before, _, its_size = found.pop()
-                first, asked, checksum = before.first, before.asked, 0
+                first, start, checksum = before.first, before.asked, 0
                 count, size = before.records + count, its_size + size
             run = exchange
         else:
@@ -223,7 +223,7 @@ def _fetched(parts: PartitionColumns, about: tuple[int, int, int, bool]) -> list
         bits = 0 if old else each.attributes
         producer = each.producer_id if bits & TRANSACTIONAL else NOWHERE
         whose = count, client, producer, checksum, judged
-        row = Got(time_ns, topic, partition, first, end, asked, *whose)
+        row = Got(time_ns, topic, partition, first, end, start, *whose)
         found.append((row, bits, size))
     return found
 
@@ -277,7 +277,7 @@ def _ends(
 ) -> Iterator[tuple[int, int, int, bool]]:
     """Yield the ends of transactions in what was fetched of a partition, as (time of the response,
     offset, producer id, whether it was committed); where the response lists a transaction as
-    aborted whose end is not in it, the end is behind its last record there."""
+    aborted whose end is not in it, the end is after its last record there."""
     for number, end, blob, batches in zip(
         *(parts.numbers, parts.ends, parts.blobs, parts.by_exchange(parts.batches)), strict=True
     ):

@@ -188,6 +188,6 @@ class Outcomes:
 
 
 def _first(ends: Ends, place: int) -> bool | None:
-    """Return what the first end at a place or behind it is."""
+    """Return what the first end at a place or after it is."""
     at = bisect_left(ends, (place,))
     return bool(ends[at][1]) if at < len(ends) else None

@@ -78,7 +78,7 @@ class Got(NamedTuple):
     """A fetched batch, or a run of single messages of an old format."""
 
     time_ns: int
-    """Of the last byte of the response."""
+    """Time of the last byte of the response."""
     topic: int
     partition: int
     first: int
@@ -119,7 +119,7 @@ class TransactionEnd(NamedTuple):
 
 # What is known of single records that are asked for, each with the earliest time: a response had a
 # high watermark beyond it, or a last stable offset; a follower, whose node id comes next, asked for
-# what is behind it; the response at the time that comes next had a batch around it, but not the
+# what is after it; the response at the time that comes next had a batch around it, but not the
 # record; it was sent or fetched with the key, CreateTime and `traceparent` that come next.
 VISIBLE: Final = "visible"
 STABLE: Final = "stable"

@@ -356,7 +356,7 @@ def _begins(sent: Any) -> Iterator[int]:
 
 
 def _produced(sent: Any, got: Any) -> tuple[Any, Any]:
-    """Return what was produced, the latest first; of what was sent again, the first. Behind it is
+    """Return what was produced, the latest first; of what was sent again, the first. After it is
     what has no offset.
 
     Without a response (acks=0, or it was lost) there is no offset. A broker changes the base offset

@@ -133,8 +133,8 @@ class Journeys(Applications):
     ) -> None:
         if self._only and batch.way == "replica":
             what = facts.REPLICATED, exchanges.replica_id(batch.request)
-            for asked, time_ns in asks:
-                for offset in self._chosen(at[1], 0, asked or 0):
+            for fetch_offset, time_ns in asks:
+                for offset in self._chosen(at[1], 0, fetch_offset or 0):
                     self._saw(time_ns, *at, offset, *what)
 
     def _open(self, at: At, seen: Seen, first: int, end: int, *, produced: bool) -> None:
@@ -189,7 +189,7 @@ class Journeys(Applications):
 
 
 def _processed(batch: ExchangeBatch) -> Iterator[tuple[str | None, At, int, int, int]]:
-    """Yield (group, partition, first offset, offset behind the last, producer id) of what a group
+    """Yield (group, partition, first offset, offset after the last, producer id) of what a group
     has committed, or a member of a share group has accepted."""
     key, request = batch.api_key, batch.exchange.request_body or {}
     group = request.get("group_id")
@@ -211,7 +211,7 @@ def _processed(batch: ExchangeBatch) -> Iterator[tuple[str | None, At, int, int,
 def _accepted_ranges(
     first_offset: int, last_offset: int, acknowledge_types: Sequence[int] | None, **_: Any
 ) -> Iterator[tuple[int, int]]:
-    """Yield (first offset, offset behind the last) of what is accepted: one type stands for all of
+    """Yield (first offset, offset after the last) of what is accepted: one type stands for all of
     a batch, or each offset has its own."""
     types = list(acknowledge_types or ())
     runs = [(kind, len(list(run))) for kind, run in groupby(types)]

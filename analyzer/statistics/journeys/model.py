@@ -18,13 +18,14 @@ class MapEdge(NamedTuple):
     """`writes` or `reads`."""
     topic: str
     group: str | None
-    """Of a reader; None for a consumer without one, or for several that cannot be told apart."""
+    """Group of a reader; None for a consumer without one, or for several that cannot be told
+    apart."""
     records: int | None
     """In acknowledged Produce requests, and in those with acks=0. Visible to the client, at or
     beyond the offset that it asked for; those fetched again count again. None: only lines of
     request logs show them."""
     bytes: int | None
-    """Of the record batches, as on the wire."""
+    """Bytes of the record batches, as on the wire."""
     first_ns: int
     last_ns: int
     schemas: tuple[int, ...] = ()
@@ -88,7 +89,7 @@ class Produced(NamedTuple):
 
 
 class Replicated(NamedTuple):
-    """When a follower first asked for what is behind a record."""
+    """When a follower first asked for what is after a record."""
 
     replica: int
     time_ns: int

@@ -59,7 +59,7 @@ _DEFAULT: Final = re.compile(
 )
 _LIBRARY: Final = re.compile(r"aiokafka|kafka-python|sarama|kgo|kafkajs|rdkafka|ruby-kafka")
 _PROGRAM: Final = re.compile(r"(.+?)(?:@\S+)? \(github\.com/.*\)")
-"""Of segmentio's kafka-go: program and host."""
+"""Client id of segmentio's kafka-go: program and host."""
 
 _BETWEEN: Final = "-_.:@/|#+ \t"
 _SEPARATORS: Final = re.compile(r"([-_.:@/|#+\s]+)")

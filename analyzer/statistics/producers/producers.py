@@ -115,8 +115,8 @@ class Producers(Accumulator):
         sequences = [each.base_sequence for each in batches]
         begins = parts.by_batch(parts.begins)
         heads = begins, parts.by_batch(parts.ids), index, parts.by_batch(parts.numbers)
-        told = repeat(error), parts.by_batch(parts.answered), parts.by_batch(ends)
-        rests = repeat(_batch), producers, repeat((topic, number)), sequences, parts.counts, *told
+        result = repeat(error), parts.by_batch(parts.answered), parts.by_batch(ends)
+        rests = repeat(_batch), producers, repeat((topic, number)), sequences, parts.counts, *result
         events: list[Kept] = list(zip(*heads, *rests, strict=False))
         for (producer_id, epoch), its in _places(producers).items():
             if producer_id < 0:
@@ -152,12 +152,12 @@ class Producers(Accumulator):
         return producer
 
     def _transaction(
-        self, batch: ExchangeBatch, asked: dict[str, Any], response: dict[str, Any] | None
+        self, batch: ExchangeBatch, request: dict[str, Any], response: dict[str, Any] | None
     ) -> None:
         row, unread = batch.row, batch.exchange.sizeless
         # AddPartitionsToTxn for several: a broker does it for its producers (KIP-890).
-        itself = row.api_key != ADD_PARTITIONS or asked.get("transactions") is None
-        for part, about in enumerate(_parts(row, asked, response)):
+        itself = row.api_key != ADD_PARTITIONS or request.get("transactions") is None
+        for part, about in enumerate(_parts(row, request, response)):
             named = about.pop("transactional_id")
             about |= {"end_ns": _end(row), "unread": unread}
             if about["producer"] >= 0:
@@ -261,7 +261,7 @@ def _end(row: Row) -> int | None:
 
 
 def _parts(
-    row: Row, asked: dict[str, Any], response: dict[str, Any] | None
+    row: Row, request: dict[str, Any], response: dict[str, Any] | None
 ) -> Iterator[dict[str, Any]]:
     """Yield what a request of the transaction APIs does, for each transactional id in it."""
     error = None
@@ -269,31 +269,31 @@ def _parts(
         error = max((each.code for each in row.errors), key=_weight, default=0)
     key = row.api_key
     if key == INIT:
-        given = response if response is not None and not error else asked
+        given = response if response is not None and not error else request
         yield {
             "kind": "init",
-            "transactional_id": asked["transactional_id"],
+            "transactional_id": request["transactional_id"],
             "producer": given.get("producer_id", -1),
             "epoch": given.get("producer_epoch", -1),
             "error": error,
-            "timeout_ms": asked["transaction_timeout_ms"],
+            "timeout_ms": request["transaction_timeout_ms"],
         }
         return
     if key == ADD_PARTITIONS:
-        for each in _added(asked):
+        for each in _added(request):
             yield {**each, "kind": "partitions", "error": error}
         return
     about = {
-        "transactional_id": asked["transactional_id"],
-        "producer": asked["producer_id"],
-        "epoch": asked["producer_epoch"],
+        "transactional_id": request["transactional_id"],
+        "producer": request["producer_id"],
+        "epoch": request["producer_epoch"],
         "error": error,
     }
     if key == END:
-        yield {**about, "kind": "end", "committed": bool(asked["committed"])}
+        yield {**about, "kind": "end", "committed": bool(request["committed"])}
     else:
         kind = "offsets" if key == ADD_OFFSETS else "commit"
-        yield {**about, "kind": kind, "group": asked["group_id"]}
+        yield {**about, "kind": kind, "group": request["group_id"]}
 
 
 def _weight(code: int) -> int:
@@ -302,14 +302,14 @@ def _weight(code: int) -> int:
     return 0 if code in (14, 15, 16, 51) else code
 
 
-def _added(asked: dict[str, Any]) -> Iterator[dict[str, Any]]:
+def _added(request: dict[str, Any]) -> Iterator[dict[str, Any]]:
     """Yield the parts of AddPartitionsToTxn: one transaction up to version 3, several (from
     brokers) after."""
-    several = asked.get("transactions")
+    several = request.get("transactions")
     if several is None:
         old = "v3_and_below_"
         names = ("transactional_id", "producer_id", "producer_epoch", "topics")
-        several = [{name: asked[old + name] for name in names}]
+        several = [{name: request[old + name] for name in names}]
     for each in several:
         if each.get("verify_only"):
             # A broker makes sure that the transaction is open (KIP-890).

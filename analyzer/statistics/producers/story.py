@@ -38,7 +38,7 @@ class SequenceLane:
     repeats: int = 0
     """Batches that were sent before, with the same sequence."""
     retried: int = 0
-    """Of these, those whose sending before was answered with an error: there is no copy."""
+    """Batches among these whose earlier sending was answered with an error: there is no copy."""
     refused: int = 0
     """Batches that were out of order, and that no broker took later."""
     missing: int = 0
@@ -53,10 +53,10 @@ class SequenceLane:
     """Its time, and that of the last one."""
     repeated_last: int | None = None
     gap: int | None = None
-    """Number of the first exchange behind a gap."""
+    """Number of the first exchange after a gap."""
     gap_first: int | None = None
     unseen: bool = False
-    """Whether a broker acknowledged a batch behind all gaps: it takes none out of order, so it had
+    """Whether a broker acknowledged a batch after all gaps: it takes none out of order, so it had
     what is missing here."""
 
 
@@ -107,7 +107,7 @@ def _followed(lane: SequenceLane, events: list[Event]) -> SequenceLane:
             if about["answered"]:
                 acknowledged = max(acknowledged, place)
     # What is out of order now may have been taken later: producers resend all batches in flight
-    # behind one that failed.
+    # after one that failed.
     lane.refused = len(out_of_order)
     if not taken:
         lane.first_sequence = lane.last_sequence = base
@@ -169,7 +169,7 @@ def transactions_of(name: str, events: Sequence[Event]) -> list[Transaction]:
             current.producer_epoch,
         ):
             if about["error"] in FENCING:
-                # A producer that was fenced before tries in vain: no transaction of its own.
+                # A producer that was fenced before cannot begin a transaction of its own.
                 continue
             if current is not None:
                 _end(current, "superseded", event, "another epoch continues")

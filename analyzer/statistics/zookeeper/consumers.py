@@ -41,7 +41,7 @@ class Came(NamedTuple):
     member: str
     kind: Literal["join", "leave", "expired"]
     number: int | None
-    """Of the exchange, where one did it."""
+    """Number of the exchange, where one did it."""
 
 
 class Wish(NamedTuple):
@@ -61,7 +61,7 @@ class KeptGroup:
     chroot: str
     story: TreeStory
     partitions: dict[str, int] = field(default_factory=dict)
-    """Of the topics of its cluster."""
+    """Partitions of the topics of its cluster."""
     members: dict[str, list[ZnodeLife]] = field(default_factory=dict)
     owners: dict[plans.PartitionKey, list[ZnodeLife]] = field(default_factory=dict)
     offsets: dict[plans.PartitionKey, list[ZnodeLife]] = field(default_factory=dict)
@@ -99,18 +99,18 @@ class KeptGroup:
         }
 
 
-def _subscribed(told: dict[str, Any]) -> dict[str, int] | None:
+def _subscribed(registration: dict[str, Any]) -> dict[str, int] | None:
     """Return the topics and streams that a registration names; None for those of a pattern.
     Kafka's console consumer, for one, has a pattern that is the name of its topic."""
-    found = told.get("subscription")
+    found = registration.get("subscription")
     wanted = {
         topic: min(streams, LIMITS.consumer_streams)
         for topic, streams in (found if isinstance(found, dict) else {}).items()
         if isinstance(streams, int)
     }
-    if told.get("pattern", STATIC) == STATIC:
+    if registration.get("pattern", STATIC) == STATIC:
         return wanted
-    if told["pattern"] != WHITELIST:
+    if registration["pattern"] != WHITELIST:
         return None
     named = {
         topic: streams
@@ -132,7 +132,7 @@ def _groups(story: TreeStory) -> list[KeptGroup]:
     """Return the groups of an ensemble that had members, or committed offsets."""
     groups: dict[tuple[str, str], KeptGroup] = {}
     partitions: dict[str, dict[str, int]] = {}
-    """Of topics, by chroot."""
+    """Partitions of topics, by chroot."""
     for path, lives in story.lives.items():
         place = place_of(path)
         group, topic = place.first("groupId"), place.first("topicName")
@@ -398,7 +398,7 @@ class KeptGroups:
         kept = self.groups[name]
         owned = kept.owned(kept.story.end_ns)
         for (topic, partition), lives in sorted(kept.offsets.items()):
-            told = [
+            offsets = [
                 int(text)
                 for life in lives
                 for text in (life.change.text, *(change.text for _, change in life.changes))
@@ -409,7 +409,7 @@ class KeptGroups:
                 "topic": topic,
                 "partition": partition,
                 "owner": owned.get((topic, partition)),
-                "committed": told[-1] if told else None,
-                "back": sum(one > two for one, two in itertools.pairwise(told)),
-                "commits": len(told),
+                "committed": offsets[-1] if offsets else None,
+                "back": sum(one > two for one, two in itertools.pairwise(offsets)),
+                "commits": len(offsets),
             }

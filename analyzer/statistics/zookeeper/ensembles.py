@@ -93,8 +93,8 @@ def _joined(
             births.setdefault((path, zxid, change.clock_ms), set()).add(server)
             if not change.owner:
                 lasting.setdefault(path, set()).add(server)
-    for told in births.values():
-        groups.join(told)
+    for same in births.values():
+        groups.join(same)
     if len(groups) > LIMITS.server_groups:
         return groups.all(), set()
     # Groups that reported a node, but not the same creation of it: then they were one group.
@@ -117,9 +117,9 @@ def _joined(
     return groups.all(), {(groups.of(one), groups.of(two)) for one, two in apart}
 
 
-def _headed(groups: _Groups, told: Iterable[set[Server]]) -> list[tuple[Server, ...]]:
+def _headed(groups: _Groups, ensembles: Iterable[set[Server]]) -> list[tuple[Server, ...]]:
     """Return the groups that servers are of, in an order that does not depend on theirs."""
-    return sorted({tuple(sorted(set(map(groups.of, servers)))) for servers in told})
+    return sorted({tuple(sorted(set(map(groups.of, servers)))) for servers in ensembles})
 
 
 class _Groups:

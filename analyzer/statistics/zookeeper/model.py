@@ -116,7 +116,7 @@ class KeptSession(Measures):
 
 
 class ZooKeeperSpan(Measures):
-    """Of all traffic with ZooKeeper."""
+    """Span of all traffic with ZooKeeper."""
 
     requests: int = total()
     events: int = total()

@@ -46,24 +46,24 @@ class ZnodeOperation(NamedTuple):
 def operations_of(exchange: Exchange) -> Iterator[ZnodeOperation]:
     """Yield operations and results of an answered request."""
     response = exchange.response
-    asked, kind = exchange.request_body, exchange.api_key
-    if response is None or asked is None or kind is None or response.decoded is None:
+    request, kind = exchange.request_body, exchange.api_key
+    if response is None or request is None or kind is None or response.decoded is None:
         return
-    told = response.decoded.body
+    body = response.decoded.body
     error = response.decoded.header.get("err", 0)
-    if "operations" in asked:
+    if "operations" in request:
         if not error:
-            yield from _multi(asked["operations"] or (), told.get("results") or ())
+            yield from _multi(request["operations"] or (), body.get("results") or ())
         return
-    path = asked.get("path")
+    path = request.get("path")
     if not path or kind - BASE not in WRITES | READS:
         return
-    yield _operation(kind - BASE, path, asked, told, error)
+    yield _operation(kind - BASE, path, request, body, error)
 
 
-def _multi(asked: Any, told: Any) -> Iterator[ZnodeOperation]:
+def _multi(requests: Any, results: Any) -> Iterator[ZnodeOperation]:
     """Yield the operations of a multi; of one that failed, that which made it fail."""
-    for request, result in zip(asked, told, strict=False):
+    for request, result in zip(requests, results, strict=False):
         path = request.get("path")
         error = result.get("error") or 0
         failed = result["type"] == -1
@@ -72,19 +72,19 @@ def _multi(asked: Any, told: Any) -> Iterator[ZnodeOperation]:
 
 
 def _operation(
-    kind: int, path: str, asked: dict[str, Any], told: dict[str, Any], error: int
+    kind: int, path: str, request: dict[str, Any], response: dict[str, Any], error: int
 ) -> ZnodeOperation:
     if error:
         return ZnodeOperation(kind, path, error)
-    stat = told.get("stat")
+    stat = response.get("stat")
     if kind in CREATES:
-        made = told.get("path") or path
-        return ZnodeOperation(kind, made, 0, asked.get("data"), asked.get("flags", 0), stat)
+        made = response.get("path") or path
+        return ZnodeOperation(kind, made, 0, request.get("data"), request.get("flags", 0), stat)
     if kind == SET_DATA:
-        return ZnodeOperation(kind, path, 0, asked.get("data"), 0, stat)
+        return ZnodeOperation(kind, path, 0, request.get("data"), 0, stat)
     if kind == GET_DATA:
-        return ZnodeOperation(kind, path, 0, told.get("data"), 0, stat)
-    names = told.get("children")
+        return ZnodeOperation(kind, path, 0, response.get("data"), 0, stat)
+    names = response.get("children")
     listed = None if names is None else tuple(name for name in names if name is not None)
     return ZnodeOperation(kind, path, 0, None, 0, stat, listed)
 

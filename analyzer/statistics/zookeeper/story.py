@@ -133,7 +133,7 @@ class TreeStory:
             for (path, zxid, kind), change in self._ensemble.changes.items()
         )
         deletions = (event for event in self._ensemble.events if event.kind == "NodeDeleted")
-        told = by_key((str(event.about["path"]), event.time_ns) for event in deletions)
+        deleted = by_key((str(event.about["path"]), event.time_ns) for event in deletions)
         found = {}
         for path, changes in by_path.items():
             changes.sort(key=lambda each: (each[0], ORDER[each[1]]))
@@ -141,11 +141,11 @@ class TreeStory:
             for at, life in enumerate(lives):
                 if life.end_ns is None:
                     then = lives[at + 1] if at + 1 < len(lives) else None
-                    self._ends(life, then, told.get(path, []))
+                    self._ends(life, then, deleted.get(path, []))
             found[path] = lives
         return found
 
-    def _ends(self, life: ZnodeLife, then: ZnodeLife | None, told: list[int]) -> None:
+    def _ends(self, life: ZnodeLife, then: ZnodeLife | None, deletions: list[int]) -> None:
         """Find out how a life ended whose deletion was not seen."""
         session = self._ensemble.sessions.get((life.owner,)) if life.owner else None
         if session is not None and session.closed is not None:
@@ -155,7 +155,7 @@ class TreeStory:
                 return
         until_ns = then.begin_ns if then is not None else None
         node = self._ensemble.nodes.get((life.path,))
-        times = told[bisect_left(told, life.begin_ns) :][:1]
+        times = deletions[bisect_left(deletions, life.begin_ns) :][:1]
         if node is not None:
             times += [each for each in (node.missing_ns, node.deleted_ns) if each is not None]
         parent, _, name = life.path.rpartition("/")
@@ -378,7 +378,7 @@ class TreeStory:
             wishes = self.lives.get(f"{place.chroot}/admin/delete_topics/{topic}", ())
             for at, life in enumerate(lives):
                 end_ns = lives[at + 1].begin_ns if at + 1 < len(lives) else None
-                asked = [
+                deletions = [
                     wish.begin_ns
                     for wish in wishes
                     if wish.begin_ns >= life.begin_ns and (end_ns is None or wish.begin_ns < end_ns)
@@ -391,7 +391,7 @@ class TreeStory:
                     "created": life.begin_ns,
                     "partitions": len(partitions) if isinstance(partitions, dict) else None,
                     "changes": len(life.changes),
-                    "deletion_requested": min(asked, default=None),
+                    "deletion_requested": min(deletions, default=None),
                     "deleted": life.end_ns,
                     "path": path,
                 }

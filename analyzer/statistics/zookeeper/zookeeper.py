@@ -143,18 +143,18 @@ class ZooKeeper(Accumulator):
     def _handshake(
         self, session: model.KeptSession, row: Row, exchange: Exchange, end_ns: int
     ) -> None:
-        asked, told = exchange.request_body, exchange.response_body
-        if asked is not None:
-            session.take(asked=(row.time_ns, asked["timeout_ms"]))
-        if told is None:
+        request, response = exchange.request_body, exchange.response_body
+        if request is not None:
+            session.take(asked=(row.time_ns, request["timeout_ms"]))
+        if response is None:
             return
         at = end_ns, row.number
-        if not told["session_id"]:
+        if not response["session_id"]:
             session.take(refused=1, refused_at=at)
             return
-        session.take(given=(end_ns, told["timeout_ms"]), first_ns=end_ns, last_ns=end_ns)
-        if asked is not None:
-            again = bool(asked["session_id"])
+        session.take(given=(end_ns, response["timeout_ms"]), first_ns=end_ns, last_ns=end_ns)
+        if request is not None:
+            again = bool(request["session_id"])
             session.take(attached=int(again), created=None if again else at)
 
     def _event(self, row: Row, session: int | None, path: str | None, event: str) -> None:
@@ -198,14 +198,14 @@ class ZooKeeper(Accumulator):
             largest=(len(done.data), *at) if done.data else None,
             children=children,
         )
-        told: dict[str, Any] = {"told_ns": end_ns, "first": at}
+        facts: dict[str, Any] = {"told_ns": end_ns, "first": at}
         if done.stat is not None:
-            self._stat(done, done.stat, node, server, told)
+            self._stat(done, done.stat, node, server, facts)
         if error or kind not in operations.WRITES or zxid <= 0:
             return
         session = exchange.zookeeper.session if exchange.zookeeper is not None else None
         by = (session or 0, host_of(row.client_address))
-        wrote = {**told, "time_ns": end_ns, "by": by}
+        wrote = {**facts, "time_ns": end_ns, "by": by}
         if kind in operations.CREATES:
             change = self.changes[(server, done.path, zxid, "created")]
             owner = session or 0 if done.flags in (1, 3) else 0
@@ -221,7 +221,7 @@ class ZooKeeper(Accumulator):
         stat: dict[str, Any],
         node: model.Znode,
         server: str,
-        told: dict[str, Any],
+        facts: dict[str, Any],
     ) -> None:
         """Note the `Stat` of a node: when it was created, and when its data changed."""
         born, written = stat["czxid"], stat["mzxid"]
@@ -230,12 +230,12 @@ class ZooKeeper(Accumulator):
         read = _data(done) if done.data is not None else {"size": size}
         if born > 0:
             change = self.changes[(server, done.path, born, "created")]
-            change.take(**told, clock_ms=stat["ctime"], owner=stat["ephemeral_owner"])
+            change.take(**facts, clock_ms=stat["ctime"], owner=stat["ephemeral_owner"])
             if written == born:
                 change.take(**read)
         if written > born:
             change = self.changes[(server, done.path, written, "changed")]
-            change.take(**told, clock_ms=stat["mtime"], version=stat["version"], **read)
+            change.take(**facts, clock_ms=stat["mtime"], version=stat["version"], **read)
 
     # --- telling
 

@@ -56,7 +56,7 @@ def traffic_keys(suite: Suite, secret: bytes) -> Keys:
 
 
 def next_secret(suite: Suite, secret: bytes) -> bytes:
-    """Return the traffic secret behind a KeyUpdate (RFC 8446, 7.2)."""
+    """Return the traffic secret after a KeyUpdate (RFC 8446, 7.2)."""
     return expand_label(suite.hash, secret, b"traffic upd", b"", len(secret))
 
 

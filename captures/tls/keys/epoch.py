@@ -36,7 +36,7 @@ class FullHandshake(NamedTuple):
     premaster: bytes = b""
     """First 8 bytes of the encrypted premaster secret, with RSA key exchange."""
     session_hash: bytes = b""
-    """Of RFC 7627, where both sides have that extension."""
+    """Session hash of RFC 7627, where both sides have that extension."""
 
     def master(self, log: KeyLog) -> bytes | None:
         """Return the master secret, where the key log has it under one of the names."""
@@ -202,7 +202,7 @@ def awaited(epoch: Epoch, stage: Stage, *, client: bool, log: KeyLog) -> bool:
 
 
 def updated(epoch: Epoch, opener: Opener) -> Opener:
-    """Return what opens the records behind a KeyUpdate (RFC 8446, 7.2)."""
+    """Return what opens the records after a KeyUpdate (RFC 8446, 7.2)."""
     suite = suite_of(epoch.suite)
     secret = next_secret(suite, opener.secret)
     return Opener(protection_13(suite, secret), secret)

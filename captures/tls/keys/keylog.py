@@ -138,7 +138,7 @@ class KeyLog:
         self._most = most
         self._old: dict[bytes, bytes] = {}
         self._new: dict[bytes, bytes] = {}
-        """Kind and name -> its secrets, each behind its index and its size: one object for each
+        """Kind and name -> its secrets, each after its index and its size: one object for each
         connection, for there are many. In `_new` is what came last, up to half of all; keys are in
         one of the two."""
         self._held = 0

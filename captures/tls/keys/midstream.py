@@ -3,7 +3,7 @@
 Nothing in a record says which secret of a key log is its own, or which sequence number it has; but
 only the right pair authenticates. To try a pair costs 2 µs, and there are 65 536
 numbers for each secret. So all numbers are tried at once on one byte: the last one of what is
-encrypted is the content type, or zero behind it where records are padded (RFC 8446, 5.4). The bytes
+encrypted is the content type, or zero after it where records are padded (RFC 8446, 5.4). The bytes
 of the key stream at its place, one for each number, are one call of AES, or ChaCha20 over arrays.
 Where the rest of the record may be what ends so, the pair is tried.
 """
@@ -33,7 +33,7 @@ LAST_BYTES: Final = (0, ALERT, HANDSHAKE, DATA)
 """What plaintext may end with: 0 is padding."""
 ALERT_SIZE: Final = 2
 MESSAGES: Final = (4, 11, 13, 15, 20, 24)
-"""Types of messages behind the handshake, which share no record with others' rest: tickets, late
+"""Types of messages after the handshake, which share no record with others' rest: tickets, late
 client certificates, KeyUpdates."""
 # Numbers that are tried at once: arrays that fit into the processor's cache.
 CHUNK: Final = 8_192
@@ -56,7 +56,7 @@ def find(
 
     Of the suites those are tried that fit a secret's length, of sequence numbers those below
     `tries`. For 65 536 of them a secret takes 2 ms with AES, and ten times that with ChaCha20,
-    which should come last. Secrets behind the one that fits are not asked for.
+    which should come last. Secrets after the one that fits are not asked for.
     """
     if len(body) > LIMITS.tls13_record_bytes:
         return None
@@ -127,7 +127,7 @@ def _aes_stream(suite: Suite, keys: Keys) -> KeyStream:
     import numpy as np
     from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 
-    # Bits of the counter behind the nonce; its first number, for the one before is of the tag; and
+    # Bits of the counter after the nonce; its first number, for the one before is of the tag; and
     # what stands before the nonce: in CCM the counter's size less one.
     bits, first, size = (32, 2, 0) if suite.cipher == "aes-gcm" else (24, 1, 2)
     update: Callable[[Any], bytes]

@@ -4,7 +4,7 @@ sequence number of a record is handed in.
 protection = protection_13(suite, secret)
 kind, plain = protection.open(sequence, header, body)      # or BadRecord
 
-The header of a record has 5 bytes (kind, version, size); behind it, the body:
+The header of a record has 5 bytes (kind, version, size); after it, the body:
 
     TLS 1.3                     ciphertext of [content, kind, zeros]         tag
     TLS 1.2, GCM and CCM        nonce (8)    ciphertext                      tag
@@ -74,7 +74,7 @@ class _Modern(Protection):
             inner = self._decrypt((self._iv ^ sequence).to_bytes(12, "big"), body, header)
         except (self._invalid, ValueError, OverflowError):
             raise BadRecord("failed authentication") from None
-        # The type stands behind the content, and before zeros of padding (RFC 8446, 5.2).
+        # The type stands after the content, and before zeros of padding (RFC 8446, 5.2).
         if inner and inner[-1]:
             return inner[-1], inner[:-1]
         inner = inner.rstrip(b"\0")

@@ -151,7 +151,7 @@ def _names() -> Iterator[tuple[int, str]]:
 
 
 SUITE_NAMES: Final = dict(_names())
-"""Of all that are registered; what they consist of is found out for those that are met."""
+"""Names of all registered suites; their parts are looked up when one is used."""
 
 TLS_1_2: Final = 0x0303
 TLS_1_3: Final = 0x0304

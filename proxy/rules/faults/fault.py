@@ -136,7 +136,7 @@ class Action:
 
     @classmethod
     def parse(cls, words: list[str]) -> Self:
-        """Parse the words behind the action's name; `FaultError` or `ValueError` with a
+        """Parse the words after the action's name; `FaultError` or `ValueError` with a
         sentence."""
         if words:
             raise FaultError(f"{cls.word!r} takes no arguments, not {' '.join(words)!r}")

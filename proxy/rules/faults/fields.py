@@ -147,5 +147,5 @@ def _demand(side: str, path: str, assignment: Assignment) -> None:
             reasons.add(reason)
             if everywhere.refusal(layout) is None:
                 reasons.add("its elements have no such field to select by, or no such value")
-    told = sorted(reasons - {"no such field"}) or ["an array has elements: [*], [0]"]
-    raise FaultError(f"{side}.{assignment}: {told[0]}")
+    problems = sorted(reasons - {"no such field"}) or ["an array has elements: [*], [0]"]
+    raise FaultError(f"{side}.{assignment}: {problems[0]}")

@@ -176,8 +176,8 @@ class RecordsAction(Action):
     def _setting(cls, side: Side, text: str) -> Self:
         content = _content(text)
         shown = None if content is None else content.decode()
-        told = f"set {side} {'null' if shown is None else spelled(shown)}"
-        return cls(told, lambda records, _: records, GivenValue(side, shown))
+        effect = f"set {side} {'null' if shown is None else spelled(shown)}"
+        return cls(effect, lambda records, _: records, GivenValue(side, shown))
 
     def can_harm(self, key: int, version: int, side: int) -> bool:
         return CorruptAction().can_harm(key, version, side)
@@ -260,7 +260,7 @@ def _batch(
             return same
         first = batch.base_offset
         records = [each._replace(offset=first + place) for place, each in enumerate(records)]
-    # Consumers go on behind the batch, as behind one that was compacted.
+    # Consumers go on after the batch, as after one that was compacted.
     last = None if produced else batch.last_offset
     return encode_like(batch, records, codec=batch.codec, last_offset=last)
 

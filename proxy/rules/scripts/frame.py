@@ -76,7 +76,7 @@ class ScriptFrame:
 
     @property
     def request(self) -> Mapping[str, Any]:
-        """Of a response: the body of its request; empty when that cannot be decoded."""
+        """For a response: the body of its request; empty when that cannot be decoded."""
         found = self._frame.request
         return {} if found is None else copy.deepcopy(found.body)
 
