@@ -28,24 +28,26 @@ COUNT = 20
 HELD_S = 0.5
 
 
+LOST = ("drop", "reset", "close", "half-close", "truncate", "black-hole")
+SLOW = ("delay", "throttle", "hold")
+
+
 @dataclass(frozen=True)
 class Case:
     """A fault, what the capture must show of it, and which clients give up."""
 
     rule: str
-    shows: str
-    """The faulty exchange: `error NAME`, `lost` (no answer), `slow` (300 ms), or nothing."""
-    again: bool = True
-    """The same request is made again, and answered."""
+    fails: dict[str, str] = field(default_factory=dict)
+    """What a client's error says, by client; the others come through. `*`: of all clients."""
     metadata: bool = False
     """The client asks for metadata before it goes on, all but kafka-python at a Fetch: it asks
     when it has time."""
-    fails: dict[str, str] = field(default_factory=dict)
-    """What a client's error says, by client; the others come through. `*`: of all clients."""
-
+    shown: str | None = None
+    """See `shows`, where the action does not tell."""
+    final: bool = False
+    """No client makes the same request again."""
     may_fail: dict[str, str] = field(default_factory=dict)
-    """The same, where it depends on what else is in flight."""
-
+    """As `fails`, where it depends on what else is in flight."""
     unheard: str = ""
     """A client that does not look at the error, and so does not try again."""
 
@@ -53,117 +55,76 @@ class Case:
     def api(self) -> str:
         return self.rule.split()[2]
 
+    @property
+    def shows(self) -> str:
+        """The faulty exchange: `error NAME`, `lost` (no answer), `slow` (300 ms), or nothing."""
+        action, *words = self.rule.partition("-> ")[2].split()
+        if self.shown is not None or action in LOST or action in SLOW:
+            return self.shown if self.shown is not None else "lost" if action in LOST else "slow"
+        return f"error {words[0]}"
+
+    @property
+    def again(self) -> bool:
+        """Whether the same request is made again, and answered."""
+        return not self.final and self.shows != "slow"
+
     def error(self, client: str) -> str | None:
         return self.fails.get(client, self.fails.get("*"))
 
 
-GIVES_UP_IN_TIME = {"aiokafka": "RequestTimedOut"}
+LATE = {"aiokafka": "RequestTimedOut"}
+CORRUPT = {"kafka-python": "CorruptRecord", "aiokafka": "CorruptRecord"}
+UNKNOWN = {
+    "kafka-python": "UnknownError",
+    "franz-go": "UNKNOWN_SERVER_ERROR",
+    "kafkajs": "unexpected error",
+}
+ILLEGAL = dict.fromkeys(("java-4.4.0", "kafka-python", "aiokafka"), "CommitFailed")
+ILLEGAL |= dict.fromkeys(("librdkafka", "franz-go"), "ILLEGAL_GENERATION")
 CASES = (
-    Case(
-        "api == Produce -> error NOT_LEADER_OR_FOLLOWER first 2",
-        "error NOT_LEADER_OR_FOLLOWER",
-        metadata=True,
-    ),
-    Case(
-        "api == Produce -> error TOPIC_AUTHORIZATION_FAILED once",
-        "error TOPIC_AUTHORIZATION_FAILED",
-        again=False,
-        fails={"*": "authoriz"},
-    ),
-    Case("api == Produce -> stamp REQUEST_TIMED_OUT once", "error REQUEST_TIMED_OUT"),
-    Case("api == Produce -> delay 300ms once", "slow", again=False),
-    Case("api == Produce -> throttle 2KB/s once", "slow", again=False),
-    Case("api == Produce -> drop once", "lost", fails=GIVES_UP_IN_TIME),
-    Case("api == Produce -> drop on request once", "lost", fails=GIVES_UP_IN_TIME),
-    Case("api == Produce -> reset once", "lost"),
-    Case("api == Produce -> close once", "lost"),
-    Case("api == Produce -> half-close once", "lost"),
-    Case("api == Produce -> truncate 20 once", "lost"),
+    Case("api == Produce -> error NOT_LEADER_OR_FOLLOWER first 2", metadata=True),
+    Case("api == Produce -> error TOPIC_AUTHORIZATION_FAILED once", {"*": "authoriz"}, final=True),
+    Case("api == Produce -> stamp REQUEST_TIMED_OUT once"),
+    Case("api == Produce -> delay 300ms once"),
+    Case("api == Produce -> throttle 2KB/s once"),
+    Case("api == Produce -> drop once", LATE),
+    Case("api == Produce -> drop on request once", LATE),
+    Case("api == Produce -> reset once"),
+    Case("api == Produce -> close once"),
+    Case("api == Produce -> half-close once"),
+    Case("api == Produce -> truncate 20 once"),
     Case(
         "api == Produce -> corrupt-crc on request once",
-        "error CORRUPT_MESSAGE",
-        fails={
-            "kafka-python": "CorruptRecord",
-            "aiokafka": "CorruptRecord",
-            "franz-go": "CORRUPT_MESSAGE",
-        },
+        CORRUPT | {"franz-go": "CORRUPT_MESSAGE"},
+        shown="error CORRUPT_MESSAGE",
     ),
-    Case(
-        "api == Produce -> black-hole once",
-        "lost",
-        # kafkajs stays on the connection that timed out.
-        fails=GIVES_UP_IN_TIME | {"kafkajs": "timed out"},
-    ),
-    Case("api == Produce -> hold once", "slow", again=False),
-    Case(
-        "api == Fetch -> error NOT_LEADER_OR_FOLLOWER first 2",
-        "error NOT_LEADER_OR_FOLLOWER",
-        metadata=True,
-    ),
-    Case(
-        "api == Fetch -> error UNKNOWN_SERVER_ERROR once",
-        "error UNKNOWN_SERVER_ERROR",
-        fails={
-            "kafka-python": "UnknownError",
-            "franz-go": "UNKNOWN_SERVER_ERROR",
-            "kafkajs": "unexpected error",
-        },
-    ),
-    Case("api == Fetch -> delay 300ms on response once", "slow", again=False),
-    Case("api == Fetch -> throttle 5KB/s on response", ""),
+    # kafkajs stays on the connection that timed out.
+    Case("api == Produce -> black-hole once", LATE | {"kafkajs": "timed out"}),
+    Case("api == Produce -> hold once"),
+    Case("api == Fetch -> error NOT_LEADER_OR_FOLLOWER first 2", metadata=True),
+    Case("api == Fetch -> error UNKNOWN_SERVER_ERROR once", UNKNOWN),
+    Case("api == Fetch -> delay 300ms on response once"),
+    Case("api == Fetch -> throttle 5KB/s on response", shown=""),
     Case(
         "api == Fetch and records > 0 -> drop once",
-        "lost",
         # The next answer on the connection is for another request than the oldest in flight.
         may_fail={"java-4.4.0": "CorrelationIdMismatch"},
     ),
-    Case("api == Fetch and records > 0 -> truncate 100 once", "lost"),
+    Case("api == Fetch and records > 0 -> truncate 100 once"),
     Case(
         "api == Fetch and records > 0 -> corrupt-crc once",
-        "",
-        fails={
-            "java-4.4.0": "Received exception when fetching",
-            "kafka-python": "CorruptRecord",
-            "aiokafka": "CorruptRecord",
-            "franz-go": "crc",
-        },
+        CORRUPT | {"java-4.4.0": "Received exception when fetching", "franz-go": "crc"},
+        shown="",
     ),
-    Case("api == Fetch -> black-hole once", "lost"),
-    Case(
-        "api == Metadata -> stamp LEADER_NOT_AVAILABLE at topic once",
-        "error LEADER_NOT_AVAILABLE",
-    ),
-    Case("api == Metadata -> stale-metadata", ""),
-    Case(
-        "api == FindCoordinator -> error COORDINATOR_NOT_AVAILABLE first 2",
-        "error COORDINATOR_NOT_AVAILABLE",
-    ),
-    Case(
-        "api == JoinGroup -> half-close once",
-        "lost",
-        fails={"franz-go": "closed the connection"},
-    ),
-    Case(
-        "api == SyncGroup -> stamp REBALANCE_IN_PROGRESS once",
-        "error REBALANCE_IN_PROGRESS",
-    ),
-    Case(
-        "api == OffsetFetch -> error COORDINATOR_LOAD_IN_PROGRESS once",
-        "error COORDINATOR_LOAD_IN_PROGRESS",
-        unheard="aiokafka",  # it knows errors of partitions only, and starts without offsets
-    ),
-    Case(
-        "api == OffsetCommit -> stamp ILLEGAL_GENERATION once",
-        "error ILLEGAL_GENERATION",
-        again=False,
-        fails={
-            "java-4.4.0": "CommitFailed",
-            "librdkafka": "ILLEGAL_GENERATION",
-            "kafka-python": "CommitFailed",
-            "aiokafka": "CommitFailed",
-            "franz-go": "ILLEGAL_GENERATION",
-        },
-    ),
+    Case("api == Fetch -> black-hole once"),
+    Case("api == Metadata -> stamp LEADER_NOT_AVAILABLE at topic once"),
+    Case("api == Metadata -> stale-metadata", shown=""),
+    Case("api == FindCoordinator -> error COORDINATOR_NOT_AVAILABLE first 2"),
+    Case("api == JoinGroup -> half-close once", {"franz-go": "closed the connection"}),
+    Case("api == SyncGroup -> stamp REBALANCE_IN_PROGRESS once"),
+    # aiokafka knows errors of partitions only, and starts without offsets.
+    Case("api == OffsetFetch -> error COORDINATOR_LOAD_IN_PROGRESS once", unheard="aiokafka"),
+    Case("api == OffsetCommit -> stamp ILLEGAL_GENERATION once", ILLEGAL, final=True),
 )
 
 

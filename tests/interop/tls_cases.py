@@ -21,7 +21,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass, field
 from datetime import timedelta
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import padding, rsa
@@ -256,12 +256,6 @@ SOON = {
 """Settings with which clients give up before they have tried often."""
 
 
-def failing(name: str, cause: str, what: str, client: str, **more: Any) -> Case:
-    """A case in which no handshake is completed."""
-    settings = SOON[client.partition("-")[0]] | more.pop("settings", {})
-    return Case(name, what, client, settings=settings, step=give_up, cause=cause, **more)
-
-
 KEY_LIMITS = "AES/GCM/NoPadding KeyUpdate 2^10"
 SMALL_JAVA = {
     "conf.batch.size": "250",
@@ -280,16 +274,55 @@ JAVA_12 = {"conf.ssl.enabled.protocols": "TLSv1.2"}
 ANY_SUITE = {"conf.ssl.cipher.suites": "ALL:@SECLEVEL=0"}
 JAVA, JAVA_39, JAVA_24 = "java-4.4.0", "java-3.9.2", "java-2.4.1"
 SCRAM, MUTUAL = "SASL_SSL with SCRAM", "client certificates"
-EXPIRED = "certificate-expired", "the server's certificate has expired"
-OTHER_NAME = "certificate-name", "the server's certificate is for another host"
-STRANGER = "certificate-issuer", "nobody knows who signed the server's certificate"
-MISSING = (
-    "client-certificate-missing",
-    "the broker wants a client certificate, the client has none",
-)
+GCM_12 = old("ECDHE+AESGCM")
+RESUME = {"resume": "yes"}
 RETRY = "the server wants another group: HelloRetryRequest"
 AGAIN = "the server asks for a new handshake again and again"
 MIDSTREAM = "the capture begins while a Java consumer is connected"
+BY_ID = "later connections resume by session id; the client logs `RSA Session-ID` lines"
+BY_TICKET = "later connections resume by ticket and have no line of their own"
+BY_PSK = "later connections resume with a pre-shared key"
+LIMITED = "a broker with jdk.tls.keyLimits of 1 KB"
+CCM, CHACHA20 = "TLS_AES_128_CCM_SHA256", "TLS_CHACHA20_POLY1305_SHA256"
+PADDED = "the server pads records to 512 bytes"
+RSA, RSA_CBC = "RSA key exchange", "AES-CBC with SHA-1"
+NO_CA = {"ca": ""}
+
+
+class Failure(NamedTuple):
+    """Why no handshake is completed."""
+
+    cause: str
+    what: str
+    certificate: str = "broker"
+    """Of the front."""
+
+
+EXPIRED = Failure("certificate-expired", "the server's certificate has expired", "expired")
+OTHER_NAME = Failure(
+    "certificate-name", "the server's certificate is for another host", "other-name"
+)
+STRANGER = Failure(
+    "certificate-issuer", "nobody knows who signed the server's certificate", "stranger"
+)
+MISSING = Failure(
+    "client-certificate-missing", "the broker wants a client certificate, the client has none"
+)
+VERSION = Failure("no-common-version", "the client knows TLS 1.2 at most, the server wants 1.3")
+SUITE = Failure("no-common-suite", "client and server have no suite in common")
+PLAIN_TO_TLS = Failure("plain-to-tls", "a client without TLS on a port with TLS")
+TLS_TO_PLAIN = Failure("tls-to-plain", "a client with TLS on a plain port")
+
+
+def failing(
+    name: str, why: Failure, client: str, front: Front | None = None, keys: str = "", **more: Any
+) -> Case:
+    """A case in which no handshake is completed. Of other clients than the newest for Java, which
+    logs, the front does."""
+    keys = keys or ("front" if front and client != JAVA else "client")
+    more["settings"] = SOON[client.partition("-")[0]] | more.get("settings", {})
+    more |= {"step": give_up, "cause": why.cause, "certificate": why.certificate}
+    return Case(name, why.what, client, front=front, keys=keys, **more)
 
 
 def suite(name: str, client: str, ciphers: str, what: str = "", **more: Any) -> Case:
@@ -299,9 +332,19 @@ def suite(name: str, client: str, ciphers: str, what: str = "", **more: Any) -> 
     return Case(name, what, client, front=front, keys="front", **more)
 
 
-def changed(name: str, change: str, of: str, client: str, what: str) -> Case:
+CHANGES = {
+    "inside": "the key log is inside, as editcap puts it",
+    "missing-key": "the key log lacks one connection",
+    "loss": "one segment is missing",
+    "premaster": "the key log has `RSA` lines, with pre-master secrets",
+}
+
+
+def changed(name: str, change: str, of: str) -> Case:
     """A case that is made of another one's capture."""
-    return Case(name, what, client, change=change, of=of)
+    client = {"franz": "franz-go", "rsa": "librdkafka"}
+    whose = of.partition("-")[2]
+    return Case(name, CHANGES[change], client.get(whose, whose), change=change, of=of)
 
 
 CASES = {
@@ -333,25 +376,13 @@ CASES = {
         # Resumption.
         Case(
             "tls12-session-ids",
-            "later connections resume by session id; the client logs `RSA Session-ID` lines",
+            BY_ID,
             JAVA,
             front=old("ECDHE+AESGCM", tickets=False),
             settings=JAVA_12,
         ),
-        Case(
-            "tls12-tickets",
-            "later connections resume by ticket and have no line of their own",
-            "franz-go",
-            front=old("ECDHE+AESGCM"),
-            settings={"resume": "yes"},
-        ),
-        Case(
-            "tls13-psk",
-            "later connections resume with a pre-shared key",
-            "franz-go",
-            front=new(),
-            settings={"resume": "yes"},
-        ),
+        Case("tls12-tickets", BY_TICKET, "franz-go", front=GCM_12, settings=RESUME),
+        Case("tls13-psk", BY_PSK, "franz-go", front=new(), settings=RESUME),
         # Key updates.
         Case(
             "tls13-keyupdate-client",
@@ -363,7 +394,7 @@ CASES = {
         ),
         Case(
             "tls13-keyupdate-broker",
-            "a broker with jdk.tls.keyLimits of 1 KB",
+            LIMITED,
             "librdkafka",
             keys="broker",
             settings=SMALL_LIBRDKAFKA,
@@ -372,36 +403,19 @@ CASES = {
         ),
         Case(
             "tls13-keyupdate-both",
-            "a broker with jdk.tls.keyLimits of 1 KB and a client that is Java, too",
+            f"{LIMITED} and a client that is Java, too",
             JAVA,
             settings=SMALL_JAVA,
             limits=KEY_LIMITS,
         ),
         Case("tls13-keyupdate-franz", "", "franz-go", limits=KEY_LIMITS, step=write_and_read_much),
         # TLS 1.3 in front of a plain listener.
-        Case(
-            "tls13-chacha20",
-            "",
-            "librdkafka",
-            front=new("TLS_CHACHA20_POLY1305_SHA256"),
-            keys="front",
-        ),
+        Case("tls13-chacha20", "", "librdkafka", front=new(CHACHA20), keys="front"),
         Case("tls13-aes128", "", "kafkajs", front=new("TLS_AES_128_GCM_SHA256")),
-        Case(
-            "tls13-ccm",
-            "",
-            "aiokafka",
-            front=new("TLS_AES_128_CCM_SHA256"),
-            openssl={"Ciphersuites": "TLS_AES_128_CCM_SHA256"},
-        ),
+        Case("tls13-ccm", "", "aiokafka", front=new(CCM), openssl={"Ciphersuites": CCM}),
         Case("tls13-retry", RETRY, "franz-go", front=new(Groups="P-384")),
         Case("tls13-retry-java", RETRY, JAVA, front=new(Groups="P-521")),
-        Case(
-            "tls13-padding",
-            "the server pads records to 512 bytes",
-            JAVA,
-            front=new(RecordPadding="512"),
-        ),
+        Case("tls13-padding", PADDED, JAVA, front=new(RecordPadding="512")),
         # Suites of TLS 1.2 in front of a plain listener.
         Case("tls12-chacha20", "", "franz-go", front=old("ECDHE+CHACHA20")),
         suite("tls12-cbc-sha1-mte", JAVA, "ECDHE-RSA-AES128-SHA", settings=JAVA_12),
@@ -413,14 +427,8 @@ CASES = {
         suite("tls12-ccm", "librdkafka", "DHE-RSA-AES256-CCM", settings=ANY_SUITE),
         suite("tls12-ccm8", "librdkafka", "AES128-CCM8", settings=ANY_SUITE),
         suite("tls12-dhe", JAVA, "DHE-RSA-AES128-GCM-SHA256", settings=JAVA_12),
-        suite("tls12-rsa", "librdkafka", "AES256-GCM-SHA384", "RSA key exchange"),
-        suite(
-            "tls12-rsa-cbc",
-            JAVA_24,
-            "AES128-SHA",
-            "RSA key exchange, AES-CBC with SHA-1",
-            security=OLD_RSA,
-        ),
+        suite("tls12-rsa", "librdkafka", "AES256-GCM-SHA384", RSA),
+        suite("tls12-rsa-cbc", JAVA_24, "AES128-SHA", f"{RSA}, {RSA_CBC}", security=OLD_RSA),
         Case(
             "tls12-renegotiation",
             AGAIN,
@@ -438,108 +446,25 @@ CASES = {
         # Captures that are not whole.
         Case("tls13-midstream", MIDSTREAM, JAVA, step=begin_between),
         Case("tls12-midstream", MIDSTREAM, JAVA, settings=JAVA_12, step=begin_between),
-        changed(
-            "tls13-dsb",
-            "inside",
-            "tls13-librdkafka",
-            "librdkafka",
-            "the key log is inside, as editcap puts it",
-        ),
-        changed(
-            "tls13-missing-key",
-            "missing-key",
-            "tls13-kafkajs",
-            "kafkajs",
-            "the key log lacks one connection",
-        ),
-        changed("tls13-loss", "loss", "tls13-franz", "franz-go", "one segment is missing"),
-        changed("tls12-loss", "loss", "tls12-kafkajs", "kafkajs", "one segment is missing"),
-        changed(
-            "tls12-rsa-premaster",
-            "premaster",
-            "tls12-rsa",
-            "librdkafka",
-            "the key log has `RSA` lines, with pre-master secrets",
-        ),
+        changed("tls13-dsb", "inside", "tls13-librdkafka"),
+        changed("tls13-missing-key", "missing-key", "tls13-kafkajs"),
+        changed("tls13-loss", "loss", "tls13-franz"),
+        changed("tls12-loss", "loss", "tls12-kafkajs"),
+        changed("tls12-rsa-premaster", "premaster", "tls12-rsa"),
         # Handshakes that fail.
-        failing("failed13-expired", *EXPIRED, JAVA, front=new(), certificate="expired"),
-        failing(
-            "failed12-expired",
-            *EXPIRED,
-            JAVA_24,
-            front=old("ECDHE+AESGCM"),
-            certificate="expired",
-            keys="front",
-        ),
-        failing(
-            "failed13-expired-librdkafka",
-            *EXPIRED,
-            "librdkafka",
-            front=new(),
-            certificate="expired",
-            keys="front",
-        ),
-        failing("failed13-name", *OTHER_NAME, JAVA, front=new(), certificate="other-name"),
-        failing(
-            "failed12-name",
-            *OTHER_NAME,
-            "librdkafka",
-            front=old("ECDHE+AESGCM"),
-            certificate="other-name",
-            keys="front",
-        ),
-        failing(
-            "failed13-issuer",
-            *STRANGER,
-            "librdkafka",
-            front=new(),
-            certificate="stranger",
-            keys="front",
-        ),
-        failing(
-            "failed12-issuer",
-            *STRANGER,
-            JAVA_24,
-            front=old("ECDHE+AESGCM"),
-            certificate="stranger",
-            keys="front",
-        ),
-        failing("failed13-no-certificate", *MISSING, JAVA, listener="SSL", settings={"cert": ""}),
-        failing(
-            "failed12-no-certificate", *MISSING, JAVA_24, listener="SSL", settings={"cert": ""}
-        ),
-        failing(
-            "failed-version",
-            "no-common-version",
-            "the client knows TLS 1.2 at most, the server wants 1.3",
-            JAVA_24,
-            front=new(),
-            keys="front",
-        ),
-        failing(
-            "failed-suite",
-            "no-common-suite",
-            "client and server have no suite in common",
-            JAVA,
-            front=old("AES128-CCM8"),
-            settings=JAVA_12,
-            keys="front",
-        ),
-        failing(
-            "failed-plain-to-tls",
-            "plain-to-tls",
-            "a client without TLS on a port with TLS",
-            "librdkafka",
-            settings={"ca": ""},
-            keys="broker",
-        ),
-        failing(
-            "failed-tls-to-plain",
-            "tls-to-plain",
-            "a client with TLS on a plain port",
-            JAVA,
-            listener="PLAINTEXT",
-        ),
+        failing("failed13-expired", EXPIRED, JAVA, new()),
+        failing("failed12-expired", EXPIRED, JAVA_24, GCM_12),
+        failing("failed13-expired-librdkafka", EXPIRED, "librdkafka", new()),
+        failing("failed13-name", OTHER_NAME, JAVA, new()),
+        failing("failed12-name", OTHER_NAME, "librdkafka", GCM_12),
+        failing("failed13-issuer", STRANGER, "librdkafka", new()),
+        failing("failed12-issuer", STRANGER, JAVA_24, GCM_12),
+        failing("failed13-no-certificate", MISSING, JAVA, listener="SSL", settings={"cert": ""}),
+        failing("failed12-no-certificate", MISSING, JAVA_24, listener="SSL", settings={"cert": ""}),
+        failing("failed-version", VERSION, JAVA_24, new()),
+        failing("failed-suite", SUITE, JAVA, old("AES128-CCM8"), "front", settings=JAVA_12),
+        failing("failed-plain-to-tls", PLAIN_TO_TLS, "librdkafka", None, "broker", settings=NO_CA),
+        failing("failed-tls-to-plain", TLS_TO_PLAIN, JAVA, listener="PLAINTEXT"),
     )
 }
 
