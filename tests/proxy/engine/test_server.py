@@ -26,12 +26,6 @@ from tests.kit.wire import framed
 from tests.matrix import each_nth
 
 
-@BOTH_LOOPS
-async def test_a_client_gets_the_brokers_answer(loop: object) -> None:
-    async with proxied() as proxy:
-        assert await proxy.ask(beat(7)) == pulse(7)
-
-
 async def test_two_hundred_starts_and_stops_leave_nothing_behind() -> None:
     async def once() -> None:
         async with kit.Proxied(str(upstream)) as proxy:

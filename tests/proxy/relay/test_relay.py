@@ -168,22 +168,6 @@ def test_two_gigabytes_announced_are_passed_on_without_a_buffer() -> None:
     assert bench.context.opaque
 
 
-def test_raw_tokens_of_an_old_handshake_pass() -> None:
-    bench = Bench()
-    token = framed(b"\0alice\0secret")
-    bench.exchange(
-        request(17, 0, {"mechanism": "PLAIN"}), response(17, 0, {"mechanisms": ["PLAIN"]})
-    )
-    bench.exchange(token, framed(b""))
-    bench.exchange(
-        request(METADATA, 1, correlation_id=9),
-        response(METADATA, 1, {"brokers": [endpoint()]}, correlation_id=9),
-    )
-    assert token in bench.sent(BROKER)
-    assert b"10.9.8.7" not in bench.sent(CLIENT)
-    assert len(bench.relay.pairing) == 0
-
-
 def test_a_token_without_answer_does_not_hide_the_metadata_behind_it() -> None:
     bench = Bench()
     bench.exchange(request(17, 0, {"mechanism": "GSSAPI"}) + framed(b"\x60token"), response(17, 0))

@@ -331,11 +331,6 @@ async def test_an_answer_that_was_used_does_not_stay_in_memory() -> None:
         await peer.close()
 
 
-async def test_nobody_there():
-    with pytest.raises(PeerError):
-        await Peer.open("127.0.0.1", 1, Reach(timeout=60))
-
-
 def test_what_is_not_answered_comes_first_and_what_has_no_reason_before_that():
     comparison = Comparison()
     comparison.note("ApiVersions", 3, 1, "versions of Fetch", "0-11", "4-18")

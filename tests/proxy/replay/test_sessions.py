@@ -91,7 +91,6 @@ class Peer(RuleBasedStateMachine):
         self.nodes = {node: Node() for node in NODES}
         self.held: dict[Place, int] = {}
         self.read: dict[Place, int] = {}
-        self.at: dict[Place, int] = {}
         self.epoch = self.number = 0
         self.whole = True
 
@@ -100,15 +99,15 @@ class Peer(RuleBasedStateMachine):
         self.number += 1
         parts = self.sessions.request(self.number, LAYOUT, body, self.leaders)
         assert parts
-        self.read, self.at, self.whole = {}, {}, True
+        self.read, self.whole = {}, True
         for node, part in parts.items():
             write_layout(LAYOUT, part)
             had = part["session_epoch"]
             id_, read = self.nodes[node].answer(part)
             self.whole &= bool(id_)
             assert id_ or had > 0
+            assert not self.read.keys() & read.keys(), "it is read from two nodes"
             self.read |= read
-            self.at |= dict.fromkeys(read, node)
             self.sessions.answered(self.number, node, {"session_id": id_})
         self.sessions.done(self.number, {"session_id": 77})
         self.held |= said
@@ -203,18 +202,6 @@ def test_a_request_of_a_session_costs_what_it_says(nodes):
     leaders.asked = 0
     sessions.request(40, LAYOUT, fetch({}, 77, 20), leaders)
     assert leaders.asked == 0
-
-
-def test_a_partition_goes_with_its_leader():
-    led = {("a", 0): 1, ("a", 1): 1, ("b", 0): 2}
-    leaders, sessions = told(Leaders(), led), Sessions()
-    begun(sessions, leaders, led)
-    told(leaders, {("a", 1): 2})
-    parts = sessions.request(2, LAYOUT, fetch({}, 77, 1), leaders)
-    assert parts[1]["forgotten_topics_data"] == [{"topic": "a", "partitions": [1]}]
-    assert listed(parts[1]) == {}
-    assert listed(parts[2]) == {("a", 1): 0}
-    assert parts[2]["forgotten_topics_data"] == []
 
 
 def test_a_peer_without_room_for_sessions_gets_all_each_time():

@@ -7,17 +7,7 @@ import pytest
 from kafkascope.proxy.engine.held import HeldFrames
 from kafkascope.proxy.rules.faults import FAULTS
 from kafkascope.proxy.rules.verdicts import BROKER, CLIENT, Replace
-from tests.kit.proxy import (
-    ARGUMENTS,
-    METADATA,
-    Bench,
-    Tape,
-    beat,
-    produce,
-    pulse,
-    request,
-    response,
-)
+from tests.kit.proxy import ARGUMENTS, Bench, Tape, beat, produce, pulse, request
 
 APART = ("corrupt-crc", "stale-metadata", "records", "versions")
 """See `faults`."""
@@ -82,15 +72,6 @@ def test_requests_without_an_answer_are_told_of_too() -> None:
     asked = produce(acks=0)
     bench.feed(CLIENT, asked)
     assert tape.notes() == [(CLIENT, asked, "client test; fault: drop")]
-
-
-def test_what_no_rule_wants_is_recorded_once() -> None:
-    bench, tape = tapped("api == Produce -> drop")
-    asked, answered = request(METADATA, 12), response(METADATA, 12)
-    bench.exchange(asked, answered)
-    assert tape.of(0, CLIENT) == asked
-    assert tape.of(0, BROKER) == answered
-    assert tape.comments == ["client test"]
 
 
 def test_a_request_with_secrets_that_is_replaced_stays_masked() -> None:

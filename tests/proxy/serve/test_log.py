@@ -83,20 +83,6 @@ def test_aborted_transactions_are_known_from_their_markers_in_any_order():
     assert aborted(log, 2) == []
 
 
-def test_markers_that_nobody_fetched_go_where_the_broker_put_them():
-    log = Log()
-    log.add(transactional(b"a"), 0)
-    log.end_captured(PRODUCER, False)
-    log.add(batch(b"other"), 1)
-    log.add(transactional(b"b"), 3)
-    log.end_captured(PRODUCER, True)
-    log.finish()
-    assert [entry.base for entry in log.entries(0)] == [0, 1, 2, 3, 4]
-    assert aborted(log, 0) == [(PRODUCER, 0)]
-    assert aborted(log, 3) == []
-    assert log.stable == log.end == 5
-
-
 def test_where_the_captures_clients_stood_readers_may_stand():
     log = Log()
     log.add(batch(b"a"), 0)

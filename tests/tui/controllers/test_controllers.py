@@ -12,7 +12,6 @@ from textual.actions import parse
 from kafkascope.tui.app import ScopeApp
 from kafkascope.tui.controllers import table
 from kafkascope.tui.controllers.controller import Controller
-from kafkascope.tui.controllers.filter import FilterController
 from kafkascope.tui.controllers.inputs import InputsController
 from kafkascope.tui.controllers.marks import MarksController
 from kafkascope.tui.controllers.order import OrderController
@@ -50,15 +49,6 @@ def test_marks_are_put_taken_back_and_filtered_by(store: Store) -> None:
     context.workspace.view = context.workspace.filtered("")
     marks.mark()
     assert not context.workspace.notes.marked
-
-
-def test_an_ignored_row_goes_and_the_cursor_stays_at_the_next_one(store: Store) -> None:
-    context, _ = desk(store)
-    context.list.cursor = 4
-    here, after = context.list.number, context.workspace.view[5]
-    MarksController(context).ignore()
-    assert context.workspace.notes.ignored == {here}
-    assert (context.list.index, len(context.workspace.view)) == (after, len(store) - 1)
 
 
 def test_a_comment_is_asked_for_with_what_was_said(store: Store) -> None:
@@ -131,36 +121,7 @@ def test_a_search_that_was_stopped_says_nothing_more(store: Store) -> None:
     assert len(shell.told) == 1
 
 
-def test_the_next_on_the_connection(store: Store) -> None:
-    context, shell = desk(store)
-    search = SearchController(context)
-    shell.step = search.step  # type: ignore[attr-defined]
-    connections = store.session.columns["connection"]
-    search.connection(1)
-    assert context.list.cursor > 0
-    assert connections[context.list.index] == connections[0]
-    context.list.move_to(0)
-    search.connection(-1)
-    assert shell.told == ["No exchange on this connection above."]
-
-
 # --- order --------------------------------------------------------------------------------------
-
-
-def test_the_same_column_again_turns_the_order_round(store: Store) -> None:
-    context, shell = desk(store)
-    order = OrderController(context)
-    here = context.list.number
-    order.order_by("latency")
-    first = context.workspace.view.order
-    assert context.list.number == here
-    order.order_by("latency")
-    second = context.workspace.view.order
-    assert (first.name, first.downwards) == (second.name, not second.downwards)
-    order.order_by("")
-    assert context.workspace.view.order is None
-    order.order_by("nothing")
-    assert shell.told == ["Cannot sort by nothing: it is decoded from messages."]
 
 
 def test_following_begins_at_the_end_of_what_grows(store: Store) -> None:
@@ -181,33 +142,7 @@ def test_following_begins_at_the_end_of_what_grows(store: Store) -> None:
         progress.done, progress.following = True, False
 
 
-def test_times_count_from_a_row_once_there_is_one(store: Store) -> None:
-    context, _ = desk(store)
-    order = OrderController(context)
-    seen = set()
-    for _ in range(20):
-        order.time()
-        seen.add(context.list.times)
-    assert "m" not in seen
-    order.reference()
-    assert (context.list.times, order.clock_words()) == ("m", "seconds since the reference (T)")
-    assert context.list.reference_ns == store.session.columns["time_ns"][0]
-
-
 # --- filters ------------------------------------------------------------------------------------
-
-
-def test_a_filter_changes_the_view_and_a_wrong_one_does_not(store: Store) -> None:
-    context, _ = desk(store)
-    filter_ = FilterController(context)
-    assert filter_.apply("api == Fetch", entered=True)
-    view = context.workspace.view
-    assert view.text == "api == Fetch"
-    assert not filter_.apply("apo == Fetch", entered=True)
-    assert filter_.error.startswith("column 1: unknown field")
-    assert context.workspace.view is view
-    assert filter_.apply("record.key == a", entered=False), "one that reads messages waits"
-    assert context.workspace.view is view
 
 
 @pytest.mark.parametrize(("way", "wanted"), [("is", "{}"), ("and", "(acks == 1) and {}")])

@@ -41,6 +41,9 @@ async def test_orders_by_a_column_and_back(app, pilot, store) -> None:
     await pilot.do("o", "up", "enter", "o")
     await pilot.do(*"order of", "enter")
     assert app.workspace.view.order is None
+    app.order.order_by("nothing")
+    await pilot.settle()
+    assert "Cannot sort by nothing: it is decoded" in str([n.message for n in app._notifications])
 
 
 async def test_a_file_that_is_read_does_not_move_by_itself(app, pilot) -> None:
