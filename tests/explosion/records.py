@@ -5,20 +5,15 @@ from __future__ import annotations
 import struct
 from collections.abc import Callable
 
+from kafkascope.dissectors.records import writer
 from kafkascope.dissectors.records.compression import compress
 from kafkascope.dissectors.records.records import Record
-from kafkascope.dissectors.records.writer import (
-    encode_batch,
-    encode_message,
-    encode_message_set,
-    varint,
-)
 from tests.explosion.turns import Turn, batch_of, exchange, fetch, produce, record
 from tests.kit.wire import partition
 
 
 def headers(n: int) -> list[Turn]:
-    fields = b"\0\0\0\x01\x01" + varint(n) + b"\0\x01" * n
+    fields = b"\0\0\0\x01\x01" + writer.varint(n) + b"\0\x01" * n
     return produce(1, batch_of(4, 1, record(fields)))
 
 
@@ -31,36 +26,36 @@ def fetched_records(n: int) -> list[Turn]:
 
 
 def plain_batches(n: int) -> list[Turn]:
-    return produce(1, encode_batch([Record(0, 1, b"k", b"v", ())]) * n)
+    return produce(1, writer.encode_batch([Record(0, 1, b"k", b"v", ())]) * n)
 
 
 def fetched_batches(n: int) -> list[Turn]:
-    return fetch(1, encode_batch([Record(0, 1, b"k", b"v", ())]) * n)
+    return fetch(1, writer.encode_batch([Record(0, 1, b"k", b"v", ())]) * n)
 
 
 def old_messages(n: int) -> list[Turn]:
-    return produce(1, encode_message_set(1, [Record(0, 1, None, b"v", ())]) * n)
+    return produce(1, writer.encode_message_set(1, [Record(0, 1, None, b"v", ())]) * n)
 
 
 def nested_sets(n: int) -> list[Turn]:
     """A compressed set within one, whose inner sets are many."""
-    set_ = encode_message_set(1, [Record(0, 1, None, b"", ())] * 10)
-    inner = encode_message(1, Record(0, 1, None, compress(1, set_), ()), 1)
-    return produce(1, encode_message(1, Record(n, 1, None, compress(1, inner * n), ()), 1))
+    set_ = writer.encode_message_set(1, [Record(0, 1, None, b"", ())] * 10)
+    inner = writer.encode_message(1, Record(0, 1, None, compress(1, set_), ()), 1)
+    return produce(1, writer.encode_message(1, Record(n, 1, None, compress(1, inner * n), ()), 1))
 
 
 def gzip_in_gzip(n: int) -> list[Turn]:
     """Message sets three deep; the innermost value expands to n bytes."""
-    inner = encode_message_set(1, [Record(0, 1, None, bytes(n), ())], codec=1)
+    inner = writer.encode_message_set(1, [Record(0, 1, None, bytes(n), ())], codec=1)
     for _ in range(2):
-        inner = encode_message(1, Record(0, 1, None, compress(1, inner * 20), ()), 1)
+        inner = writer.encode_message(1, Record(0, 1, None, compress(1, inner * 20), ()), 1)
     return produce(1, inner)
 
 
 def bomb(codec: int) -> Callable[[int], list[Turn]]:
     def make(n: int) -> list[Turn]:
         value = bytes(n)
-        fields = b"\0\0\0\x01" + varint(n) + value + b"\0"
+        fields = b"\0\0\0\x01" + writer.varint(n) + value + b"\0"
         return produce(1, batch_of(codec, 1, record(fields)))
 
     return make
@@ -69,16 +64,16 @@ def bomb(codec: int) -> Callable[[int], list[Turn]]:
 def many_bombs(n: int) -> list[Turn]:
     """n partitions of 4 MB each, in 200 bytes."""
     size = 4 << 20
-    fields = b"\0\0\0\x01" + varint(size) + bytes(size) + b"\0"
+    fields = b"\0\0\0\x01" + writer.varint(size) + bytes(size) + b"\0"
     return fetch(1, *[batch_of(4, 1, record(fields))] * n)
 
 
 def large_record(n: int) -> list[Turn]:
-    return produce(1, encode_batch([Record(0, 1, None, b"x\xff" * (n // 2), ())]))
+    return produce(1, writer.encode_batch([Record(0, 1, None, b"x\xff" * (n // 2), ())]))
 
 
 def large_text(n: int) -> list[Turn]:
-    return produce(1, encode_batch([Record(0, 1, None, b"\x01" * n, ())]))
+    return produce(1, writer.encode_batch([Record(0, 1, None, b"\x01" * n, ())]))
 
 
 def long_varints(n: int) -> list[Turn]:
@@ -94,12 +89,12 @@ def internal_records(n: int) -> list[Turn]:
     key = struct.pack(">hh", 1, 1) + b"g" + struct.pack(">h", 1) + b"t" + bytes(4)
     value = struct.pack(">hqih", 3, 7, -1, 0) + bytes(8)
     records = [Record(index, 1, key, value, ()) for index in range(n)]
-    return fetch(1, encode_batch(records, codec=4), topic="__consumer_offsets")
+    return fetch(1, writer.encode_batch(records, codec=4), topic="__consumer_offsets")
 
 
 def control_batches(n: int) -> list[Turn]:
     marker = Record(0, 1, b"\0\0\0\1", b"\0\0\0\0\0\0", ())
-    return fetch(1, encode_batch([marker], attributes=0x30) * n)
+    return fetch(1, writer.encode_batch([marker], attributes=0x30) * n)
 
 
 def aborted(n: int) -> list[Turn]:
@@ -109,8 +104,8 @@ def aborted(n: int) -> list[Turn]:
     for index in range(n):
         who = {"producer_id": index, "producer_epoch": 0, "base_sequence": 0}
         at = 2 * index
-        batch = encode_batch([Record(at, 1, b"k", b"v", ())], attributes=0x10, **who)
-        marker = encode_batch([Record(at + 1, 1, key, value, ())], attributes=0x30, **who)
+        batch = writer.encode_batch([Record(at, 1, b"k", b"v", ())], attributes=0x10, **who)
+        marker = writer.encode_batch([Record(at + 1, 1, key, value, ())], attributes=0x30, **who)
         wanted = {"fetch_offset": at, "partition_max_bytes": 100}
         part = partition(0, batch + marker, high_watermark=at + 2, last_stable_offset=at + 2)
         part |= {"aborted_transactions": [{"producer_id": index, "first_offset": at}]}
@@ -139,4 +134,4 @@ def scram_records(n: int) -> list[Turn]:
         }
         value = b"\x01\x0b\0" + encode_body("UserScramCredentialRecord", 0, body)
         records.append(Record(index, 1, None, value, ()))
-    return fetch(1, encode_batch(records), topic="__cluster_metadata")
+    return fetch(1, writer.encode_batch(records), topic="__cluster_metadata")

@@ -17,31 +17,22 @@ from contextlib import ExitStack
 from importlib import import_module
 from pathlib import Path
 
+from tests.interop import make_findings_kit as kit
 from tests.interop import processes
 from tests.interop.brokers import KRaftCluster
 from tests.interop.demo.network import BRIDGE, network
-from tests.interop.make_findings_kit import (
-    HOME,
-    NETWORKS,
-    PORT,
-    SASL,
-    SCENARIOS,
-    TARGET,
-    UNTIL_LATER,
-    Network,
-)
 from tests.interop.sniff import sniff
 
 ADVERTISED = ",".join(
     f"{name}://127.0.0.1:{port}"
-    for name, port in (("PLAINTEXT", 9), ("INTERNAL", 9094), ("SASL_PLAINTEXT", SASL))
+    for name, port in (("PLAINTEXT", 9), ("INTERNAL", 9094), ("SASL_PLAINTEXT", kit.SASL))
 )
 TLS = {
     "listener.security.protocol.map": (
         "PLAINTEXT:PLAINTEXT,INTERNAL:PLAINTEXT,CONTROLLER:PLAINTEXT,SASL_PLAINTEXT:SSL"
     ),
     "listener.name.sasl_plaintext.ssl.keystore.type": "PEM",
-    "listener.name.sasl_plaintext.ssl.keystore.location": str(HOME / "key.pem"),
+    "listener.name.sasl_plaintext.ssl.keystore.location": str(kit.HOME / "key.pem"),
 }
 COMMON = {
     "auto.create.topics.enable": "false",
@@ -74,37 +65,37 @@ LARGE = 20_000
 
 def make(name: str, cluster: KRaftCluster, folder: Path) -> None:
     """One capture."""
-    function, ports = SCENARIOS[name]
+    function, ports = kit.SCENARIOS[name]
     raw = folder / f"{name}.pcap"
-    with sniff(raw, ports, BRIDGE if name in NETWORKS else "lo"):
+    with sniff(raw, ports, BRIDGE if name in kit.NETWORKS else "lo"):
         function(cluster)
-    UNTIL_LATER.close()
+    kit.UNTIL_LATER.close()
     data = raw.read_bytes()
     for suffix in (".pcap", ".pcap.gz"):
-        (TARGET / f"{name}{suffix}").unlink(missing_ok=True)
+        (kit.TARGET / f"{name}{suffix}").unlink(missing_ok=True)
     if len(data) > LARGE:
-        target = TARGET / f"{name}.pcap.gz"
+        target = kit.TARGET / f"{name}.pcap.gz"
         target.write_bytes(gzip.compress(data, 9, mtime=0))
     else:
-        target = TARGET / f"{name}.pcap"
+        target = kit.TARGET / f"{name}.pcap"
         target.write_bytes(data)
     print(f"{target.name}: {target.stat().st_size} bytes", flush=True)
 
 
 def keystore() -> None:
     """A key and its certificate for a TLS listener."""
-    HOME.mkdir(parents=True, exist_ok=True)
-    key, cert = HOME / "key", HOME / "cert"
+    kit.HOME.mkdir(parents=True, exist_ok=True)
+    key, cert = kit.HOME / "key", kit.HOME / "cert"
     words = "openssl req -x509 -newkey rsa:2048 -nodes -days 9999 -subj /CN=localhost"
     processes.run(*words.split(), "-keyout", key, "-out", cert)
-    (HOME / "key.pem").write_bytes(key.read_bytes() + cert.read_bytes())
+    (kit.HOME / "key.pem").write_bytes(key.read_bytes() + cert.read_bytes())
 
 
 def run(
-    names: list[str], settings: dict[str, str], nodes: int = 1, where: Network | None = None
+    names: list[str], settings: dict[str, str], nodes: int = 1, where: kit.Network | None = None
 ) -> None:
     """Make captures with one cluster, in a network of its own or on loopback."""
-    shutil.rmtree(HOME, ignore_errors=True)
+    shutil.rmtree(kit.HOME, ignore_errors=True)
     keystore()
     settings = {**COMMON, **settings}
     with ExitStack() as stack:
@@ -113,7 +104,7 @@ def run(
             where.spaces.update({name: words[-1] for name, words in spaces.items()})
         folder = stack.enter_context(tempfile.TemporaryDirectory())
         cluster = stack.enter_context(
-            KRaftCluster("4.4.0", nodes, HOME, base_port=PORT, settings=settings)
+            KRaftCluster("4.4.0", nodes, kit.HOME, base_port=kit.PORT, settings=settings)
         )
         for name in names:
             try:
@@ -126,14 +117,14 @@ def main(names: list[str]) -> None:
     """Make all of them, or those named."""
     for each in MODULES:
         import_module(f"tests.interop.{each}")
-    TARGET.mkdir(exist_ok=True)
-    wanted = names or list(SCENARIOS)
-    common = [name for name in wanted if name not in {*SETTINGS, *NODES, *NETWORKS}]
+    kit.TARGET.mkdir(exist_ok=True)
+    wanted = names or list(kit.SCENARIOS)
+    common = [name for name in wanted if name not in {*SETTINGS, *NODES, *kit.NETWORKS}]
     if common:
         run(common, {})
     for name in wanted:
         if name not in common:
-            where = NETWORKS.get(name)
+            where = kit.NETWORKS.get(name)
             settings = where.settings if where else SETTINGS.get(name, {})
             run([name], settings, NODES.get(name, 1), where)
 

@@ -11,25 +11,8 @@ from typing import Any
 from confluent_kafka import KafkaException, Producer
 from confluent_kafka.admin import NewPartitions
 
+from tests.interop import make_findings_kit as kit
 from tests.interop.brokers import KRaftCluster
-from tests.interop.make_findings_kit import (
-    INSIDE,
-    PORT,
-    PROXY,
-    SASL,
-    Raw,
-    admin,
-    batch,
-    consumer,
-    fill,
-    producer,
-    proxied,
-    read,
-    read_from,
-    scenario,
-    topics,
-    write,
-)
 from tests.interop.make_groups import members, spread
 from tests.kit.wire import request
 
@@ -37,35 +20,35 @@ LONG = 61
 """Seconds: a little longer than the thresholds of a minute."""
 
 
-@scenario(PROXY, PROXY + 1)
+@kit.scenario(kit.PROXY, kit.PROXY + 1)
 def old_reader(cluster: KRaftCluster) -> None:
     """A reader whose Fetch is too old for zstd: refused, as brokers before 4.0 do where the topic
     says zstd (by the proxy), and not where only its producer does."""
-    topics("modern", "mixed")
+    kit.topics("modern", "mixed")
     for topic in ("modern", "mixed"):
-        write(producer("packer", INSIDE, compression_type="zstd"), topic, b"x" * 500)
+        kit.write(kit.producer("packer", kit.INSIDE, compression_type="zstd"), topic, b"x" * 500)
     refusal = "api == Fetch and topic == modern -> error UNSUPPORTED_COMPRESSION_TYPE"
-    with proxied(refusal), Raw(PROXY, "old-reader") as raw:
+    with kit.proxied(refusal), kit.Raw(kit.PROXY, "old-reader") as raw:
         raw.ask("ApiVersions", 2)
         for topic in ("modern", "mixed"):
             asked = [{"topic": topic, "partitions": [{"partition_max_bytes": 1_000_000}]}]
             raw.ask("Fetch", 9, replica_id=-1, max_wait_ms=100, min_bytes=1, topics=asked)
 
 
-@scenario(PROXY, PROXY + 1)
+@kit.scenario(kit.PROXY, kit.PROXY + 1)
 def forgotten_producer(cluster: KRaftCluster) -> None:
     """An idempotent producer whose id the broker no longer knows."""
-    topics("forgotten")
+    kit.topics("forgotten")
     fault = "api == Produce and sequence > 0 -> error UNKNOWN_PRODUCER_ID once"
-    with proxied(fault) as there:
-        out = producer("long-lived", there, enable_idempotence=True)
-        write(out, "forgotten", *[b"x"] * 3)
+    with kit.proxied(fault) as there:
+        out = kit.producer("long-lived", there, enable_idempotence=True)
+        kit.write(out, "forgotten", *[b"x"] * 3)
 
 
-@scenario()
+@kit.scenario()
 def huge_request(cluster: KRaftCluster) -> None:
     """A request with a length beyond socket.request.max.bytes: the broker reads four bytes."""
-    with Raw(PORT, "whale") as raw:
+    with kit.Raw(kit.PORT, "whale") as raw:
         raw.ask("ApiVersions", 2)
         head = request("Produce", 7, 2, "whale", acks=-1, timeout_ms=1000, topic_data=[])[4:]
         with suppress(OSError):
@@ -73,22 +56,22 @@ def huge_request(cluster: KRaftCluster) -> None:
         raw.answer()
 
 
-@scenario()
+@kit.scenario()
 def large_batches(cluster: KRaftCluster) -> None:
     """A batch that is just below the default limit."""
-    topics("large")
-    out = producer("bulky", compression_type="none", message_max_bytes=1_000_000)
-    write(out, "large", bytes(950_000))
+    kit.topics("large")
+    out = kit.producer("bulky", compression_type="none", message_max_bytes=1_000_000)
+    kit.write(out, "large", bytes(950_000))
 
 
-@scenario()
+@kit.scenario()
 def left_alone(cluster: KRaftCluster) -> None:
     """Partitions that were added while the leader's metadata is old: it assigns none of them."""
-    topics("grown")
+    kit.topics("grown")
     settings = {"group.protocol": "classic", "heartbeat.interval.ms": "500"}
     with members(("a", "b"), "grown-group", "grown", **settings) as (one, two):
         one.do("join", holds=1)
-        client = admin()
+        client = kit.admin()
         for future in client.create_partitions([NewPartitions("grown", 3)]).values():
             future.result(20)
         time.sleep(1)
@@ -99,7 +82,7 @@ def left_alone(cluster: KRaftCluster) -> None:
         one.kill()
 
 
-@scenario()
+@kit.scenario()
 def measured(cluster: KRaftCluster) -> None:
     """Client metrics that the broker subscribes to (KIP-714)."""
     configs = [
@@ -107,10 +90,10 @@ def measured(cluster: KRaftCluster) -> None:
         {"name": "metrics", "config_operation": 0, "value": "*"},
     ]
     subscription = {"resource_type": 16, "resource_name": "all", "configs": configs}
-    with Raw(9094, "admin") as raw:
+    with kit.Raw(9094, "admin") as raw:
         raw.ask("IncrementalAlterConfigs", 1, resources=[subscription], validate_only=False)
-        topics("measured")
-        out = producer("metered", enable_metrics_push=True)
+        kit.topics("measured")
+        out = kit.producer("metered", enable_metrics_push=True)
         for _ in range(20):
             out.produce("measured", b"x")
             out.flush(5)
@@ -120,31 +103,31 @@ def measured(cluster: KRaftCluster) -> None:
         raw.ask("IncrementalAlterConfigs", 1, resources=[gone], validate_only=False)
 
 
-@scenario(SASL)
+@kit.scenario(kit.SASL)
 def tls_only(cluster: KRaftCluster) -> None:
     """A client that speaks TLS to a TLS listener."""
     settings = {"security_protocol": "ssl", "enable_ssl_certificate_verification": False}
-    client = producer("secret", f"127.0.0.1:{SASL}", **settings)
+    client = kit.producer("secret", f"127.0.0.1:{kit.SASL}", **settings)
     client.list_topics(timeout=10)
 
 
-@scenario()
+@kit.scenario()
 def other_protocols(cluster: KRaftCluster) -> None:
     """SSH and redis at a broker's door, next to a client."""
-    with Raw(PORT, "guest") as raw:
+    with kit.Raw(kit.PORT, "guest") as raw:
         raw.ask("ApiVersions", 2)
     for words in (b"SSH-2.0-OpenSSH_9.6\r\n", b"*1\r\n$4\r\nPING\r\n"):
-        with Raw(PORT) as wrong:
+        with kit.Raw(kit.PORT) as wrong:
             wrong.socket.sendall(words)
             wrong.answer()
 
 
-@scenario()
+@kit.scenario()
 def falling_behind(cluster: KRaftCluster) -> None:
     """A consumer that commits what it reads, while others write far more."""
-    topics("flood")
-    fill("flood", 20)
-    client = consumer(
+    kit.topics("flood")
+    kit.fill("flood", 20)
+    client = kit.consumer(
         "slow-reader",
         "flood-group",
         fetch_message_max_bytes=1000,
@@ -152,30 +135,30 @@ def falling_behind(cluster: KRaftCluster) -> None:
         max_poll_interval_ms=60000,
     )
     client.subscribe(["flood"])
-    read(client, 10)
+    kit.read(client, 10)
     client.commit(asynchronous=False)
     for _ in range(3):
-        fill("flood", 1500)
-        read(client, 5)
+        kit.fill("flood", 1500)
+        kit.read(client, 5)
         client.commit(asynchronous=False)
     client.close()
 
 
-@scenario()
+@kit.scenario()
 def restless_group(cluster: KRaftCluster) -> None:
     """A member that changes its mind about its topics again and again."""
-    topics("one", "two")
-    client = consumer("fickle", "restless-group", heartbeat_interval_ms=500)
+    kit.topics("one", "two")
+    client = kit.consumer("fickle", "restless-group", heartbeat_interval_ms=500)
     for wanted in (["one"], ["one", "two"], ["one"], ["one", "two"], ["one"]):
         client.subscribe(wanted)
-        read(client, 1, 2.5)
+        kit.read(client, 1, 2.5)
     client.close()
 
 
-@scenario()
+@kit.scenario()
 def slow_rebalance(cluster: KRaftCluster) -> None:
     """A member that works for 11 seconds between two polls, while another wants to join."""
-    topics("slow", partitions=2)
+    kit.topics("slow", partitions=2)
     settings = {
         "group.protocol": "classic",
         "heartbeat.interval.ms": "2000",
@@ -191,18 +174,18 @@ def slow_rebalance(cluster: KRaftCluster) -> None:
         busy.end()
 
 
-@scenario()
+@kit.scenario()
 def long_minute(cluster: KRaftCluster) -> None:
     """For more than a minute: a group that reads and never commits, a transaction that stays
     open."""
-    topics("kept", "hung")
+    kit.topics("kept", "hung")
     spread("kept", 1, 5)
-    out = producer("forgetful", transactional_id="forgetful-id", transaction_timeout_ms=120000)
+    out = kit.producer("forgetful", transactional_id="forgetful-id", transaction_timeout_ms=120000)
     out.init_transactions(20)
     out.begin_transaction()
     out.produce("hung", b"waits")
     out.flush(10)
-    client = consumer(
+    client = kit.consumer(
         "never",
         "never-group",
         fetch_wait_max_ms=10000,
@@ -210,26 +193,26 @@ def long_minute(cluster: KRaftCluster) -> None:
         heartbeat_interval_ms=9000,
     )
     client.subscribe(["kept"])
-    read(client, 5)
-    read(client, 1, LONG)
+    kit.read(client, 5)
+    kit.read(client, 1, LONG)
     spread("kept", 1, 1)
-    read(client, 1)
+    kit.read(client, 1)
     client.close()
     out.abort_transaction(10)
 
 
-@scenario()
+@kit.scenario()
 def odd_requests(cluster: KRaftCluster) -> None:
     """An API and a version that nobody has, and a setting that the broker does not accept."""
-    with Raw(PORT, "odd") as raw:
+    with kit.Raw(kit.PORT, "odd") as raw:
         raw.ask("ApiVersions", 2)
         raw.socket.sendall(struct.pack(">ihhih3s", 13, 999, 0, 7, 3, b"odd"))
         raw.answer()
-    with Raw(PORT, "ahead") as raw:
+    with kit.Raw(kit.PORT, "ahead") as raw:
         raw.socket.sendall(struct.pack(">ihhih5s", 15, 18, 99, 1, 5, b"ahead"))
         raw.answer()
         raw.ask("ApiVersions", 2)
-    with Raw(PORT, "patient") as raw:
+    with kit.Raw(kit.PORT, "patient") as raw:
         raw.ask("ApiVersions", 2)
         for _ in range(20):  # the coordinator loads at first
             told = producer_id(raw, transactional_id="x", transaction_timeout_ms=1 << 30)
@@ -238,84 +221,84 @@ def odd_requests(cluster: KRaftCluster) -> None:
             time.sleep(0.5)
 
 
-@scenario()
+@kit.scenario()
 def too_large(cluster: KRaftCluster) -> None:
     """A topic with a small limit, a producer with larger records."""
-    topics("small", max_message_bytes="1000")
-    write(producer("generous"), "small", os.urandom(2000))
+    kit.topics("small", max_message_bytes="1000")
+    kit.write(kit.producer("generous"), "small", os.urandom(2000))
 
 
-@scenario()
+@kit.scenario()
 def tiny_batches(cluster: KRaftCluster) -> None:
     """One record for each request, as fast as it goes."""
-    topics("tiny")
-    write(producer("flusher"), "tiny", *(b"%d" % number for number in range(300)))
+    kit.topics("tiny")
+    kit.write(kit.producer("flusher"), "tiny", *(b"%d" % number for number in range(300)))
 
 
-def producer_id(raw: Raw, **more: Any) -> bytes:
+def producer_id(raw: kit.Raw, **more: Any) -> bytes:
     """Ask for the id of a producer."""
     asked = {"transactional_id": None, "transaction_timeout_ms": 60000} | more
     return raw.ask("InitProducerId", 1, **asked)
 
 
-@scenario()
+@kit.scenario()
 def sequences(cluster: KRaftCluster) -> None:
     """A producer that asks for an id without a pause until it gets one (an error storm); then it
     repeats a batch, and leaves one out."""
-    topics("sequences")
-    with Raw(PORT, "gappy") as raw:
+    kit.topics("sequences")
+    with kit.Raw(kit.PORT, "gappy") as raw:
         error = 14
         while error:  # COORDINATOR_LOAD_IN_PROGRESS at first
             error, number, epoch = struct.unpack_from(">hqh", producer_id(raw), 8)
         for sequence in (0, 2, 2, 9):
-            data = batch(2, (number, epoch, sequence))
+            data = kit.batch(2, (number, epoch, sequence))
             sent = [{"name": "sequences", "partition_data": [{"index": 0, "records": data}]}]
             raw.ask("Produce", 7, acks=-1, timeout_ms=5000, topic_data=sent)
 
 
-@scenario()
+@kit.scenario()
 def sequence_gap(cluster: KRaftCluster) -> None:
     """A producer that leaves batches out and asks for no answers: the broker refuses what is behind
     the gap, and has no way to say so but to close the connection."""
-    topics("gaps")
-    with Raw(PORT, "careless") as raw:
+    kit.topics("gaps")
+    with kit.Raw(kit.PORT, "careless") as raw:
         number, epoch = -1, 0
         while number < 0:  # COORDINATOR_LOAD_IN_PROGRESS at first
             time.sleep(0.2)
             number, epoch = struct.unpack_from(">qh", producer_id(raw), 10)
         for sequence in (0, 2, 10):
-            data = batch(2, (number, epoch, sequence))
+            data = kit.batch(2, (number, epoch, sequence))
             sent = [{"name": "gaps", "partition_data": [{"index": 0, "records": data}]}]
             raw.tell("Produce", 7, acks=0, timeout_ms=5000, topic_data=sent)
             time.sleep(0.2)
         raw.answer()
 
 
-@scenario()
+@kit.scenario()
 def seen_by_one(cluster: KRaftCluster) -> None:
     """One of three brokers is captured; the leader of a partition goes to another one and comes
     back, and with it an idempotent producer: what it sent there is missing here."""
-    topics("wandering")
-    out = producer("wanderer", enable_idempotence=True)
+    kit.topics("wandering")
+    out = kit.producer("wanderer", enable_idempotence=True)
     for leader in (1, 2, 1):
         move("wandering", leader)
-        write(out, "wandering", *(b"%d" % number for number in range(10)))
+        kit.write(out, "wandering", *(b"%d" % number for number in range(10)))
 
 
 def move(topic: str, node: int) -> None:
     """Make a node the only replica of the first partition of a topic."""
-    with Raw(PORT + 2, "mover") as raw:
+    with kit.Raw(kit.PORT + 2, "mover") as raw:
         place = {"partition_index": 0, "replicas": [node]}
         wanted = [{"name": topic, "partitions": [place]}]
         raw.ask("AlterPartitionReassignments", 0, timeout_ms=10000, topics=wanted)
         time.sleep(3)
 
 
-@scenario()
+@kit.scenario()
 def fenced_producer(cluster: KRaftCluster) -> None:
     """Two producers with one transactional id; an aborted transaction."""
-    topics("tx")
-    old = producer("old", transactional_id="shared-id")
+    kit.topics("tx")
+    old = kit.producer("old", transactional_id="shared-id")
     old.init_transactions(20)
     old.begin_transaction()
     old.produce("tx", b"a")
@@ -324,7 +307,7 @@ def fenced_producer(cluster: KRaftCluster) -> None:
     old.begin_transaction()
     old.produce("tx", b"b")
     old.flush(10)
-    new = producer("new", transactional_id="shared-id")
+    new = kit.producer("new", transactional_id="shared-id")
     new.init_transactions(20)
     with suppress(KafkaException):
         old.commit_transaction(10)
@@ -334,8 +317,8 @@ def with_open_transaction(
     topic: str, name: str, transactional_id: str, timeout_ms: int
 ) -> Producer:
     """Return a producer with a record of a transaction that has not ended."""
-    topics(topic)
-    out = producer(name, transactional_id=transactional_id, transaction_timeout_ms=timeout_ms)
+    kit.topics(topic)
+    out = kit.producer(name, transactional_id=transactional_id, transaction_timeout_ms=timeout_ms)
     out.init_transactions(20)
     out.begin_transaction()
     out.produce(topic, b"held back")
@@ -343,20 +326,20 @@ def with_open_transaction(
     return out
 
 
-@scenario()
+@kit.scenario()
 def open_transaction(cluster: KRaftCluster) -> None:
     """A transaction that stays open, and a read_committed consumer behind it."""
     out = with_open_transaction("stuck", "sleeper", "sleeper-id", 60000)
-    client = consumer(
+    client = kit.consumer(
         "blocked", "stuck-group", isolation_level="read_committed", fetch_wait_max_ms=2000
     )
     client.subscribe(["stuck"])
-    read(client, 1, 17)
+    kit.read(client, 1, 17)
     client.close()
     out.abort_transaction(10)
 
 
-@scenario()
+@kit.scenario()
 def overdue_transaction(cluster: KRaftCluster) -> None:
     """A transaction that is open for longer than its timeout: its broker seldom looks for those."""
     out = with_open_transaction("overdue", "slow-pay", "slow-pay-1", 2000)
@@ -364,10 +347,12 @@ def overdue_transaction(cluster: KRaftCluster) -> None:
     out.abort_transaction(10)
 
 
-@scenario(PROXY, PROXY + 1)
+@kit.scenario(kit.PROXY, kit.PROXY + 1)
 def wrong_checksum(cluster: KRaftCluster) -> None:
     """A batch that is damaged on its way."""
-    topics("damaged")
-    fill("damaged", 5)
-    with proxied("api == Fetch and records > 0 -> corrupt-crc once") as there:
-        read_from("damaged", 0, 5, consumer("checker", "crc-group", there, check_crcs=True), 6)
+    kit.topics("damaged")
+    kit.fill("damaged", 5)
+    with kit.proxied("api == Fetch and records > 0 -> corrupt-crc once") as there:
+        kit.read_from(
+            "damaged", 0, 5, kit.consumer("checker", "crc-group", there, check_crcs=True), 6
+        )

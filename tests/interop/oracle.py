@@ -3,17 +3,7 @@
 import base64
 from typing import Any, assert_never
 
-from kafkascope.dissectors.layout import (
-    ArrayWire,
-    BoolWire,
-    BytesWire,
-    NumberWire,
-    StringWire,
-    StructWire,
-    UuidWire,
-    Wire,
-    default_of,
-)
+from kafkascope.dissectors import layout
 from kafkascope.dissectors.values import Uuid
 from tests.interop.asked import Asked
 from tests.interop.maven import BROKERS, compiled, jars
@@ -77,32 +67,32 @@ LATER_TAGS = {
 }
 
 
-def compare(wire: Wire, ours: Any, theirs: Any, path: str) -> None:
+def compare(wire: layout.Wire, ours: Any, theirs: Any, path: str) -> None:
     """Our value and Kafka's JSON of it."""
     if ours is None or theirs is None:
         assert ours is theirs, path
         return
     match wire:
-        case NumberWire():
+        case layout.NumberWire():
             assert float(ours) == float(theirs) if wire.code == "d" else ours == theirs, path
-        case BoolWire() | StringWire():
+        case layout.BoolWire() | layout.StringWire():
             assert ours == theirs, path
-        case UuidWire():
+        case layout.UuidWire():
             assert str(Uuid(ours)) == theirs, path
-        case BytesWire():
+        case layout.BytesWire():
             assert base64.b64encode(ours).decode() == theirs, path
-        case ArrayWire():
+        case layout.ArrayWire():
             assert len(ours) == len(theirs), path
             for index, (one, other) in enumerate(zip(ours, theirs, strict=True)):
                 compare(wire.element, one, other, f"{path}[{index}]")
-        case StructWire():
+        case layout.StructWire():
             compare_struct(wire, ours, theirs, path)
         case _:
             assert_never(wire)
 
 
 def compare_struct(
-    wire: StructWire, ours: dict[str, Any], theirs: dict[str, Any], path: str
+    wire: layout.StructWire, ours: dict[str, Any], theirs: dict[str, Any], path: str
 ) -> None:
     """All fields of a struct; Kafka's JSON leaves out tagged fields at their default."""
     message = path.partition(".")[0]
@@ -113,7 +103,7 @@ def compare_struct(
     for slot in (*wire.slots, *wire.tags):
         at = f"{path}.{slot.name}"
         value = ours[slot.name]
-        if isinstance(slot.wire, BytesWire) and slot.wire.records:
+        if isinstance(slot.wire, layout.BytesWire) and slot.wire.records:
             # Only the size is told; the bytes are compared when they come back.
             told = slot.name if value is None else f"{slot.name}_size_in_bytes"
             assert named.pop(told, "absent") == (None if value is None else len(value)), at
@@ -121,7 +111,7 @@ def compare_struct(
             compare(slot.wire, value, named.pop(slot.name), at)
         else:
             assert slot.tag is not None, f"{at} is not in Kafka's JSON"
-            assert value == default_of(slot) or (message, slot.name) in LATER_TAGS, at
+            assert value == layout.default_of(slot) or (message, slot.name) in LATER_TAGS, at
     assert not named, f"{path}: Kafka has {sorted(named)}"
 
 

@@ -14,18 +14,7 @@ from typing import Any
 import pytest
 
 from kafkascope.proxy.answers import PROTOCOL
-from tests.interop.bound import (
-    BINDINGS,
-    KAFKASCOPE,
-    LANGUAGES,
-    SCENARIOS,
-    Conformance,
-    column,
-    expected,
-    once,
-    table,
-    update,
-)
+from tests.interop import bound
 from tests.interop.brokers import KRaftCluster
 from tests.interop.needs import need
 from tests.interop.processes import run
@@ -33,7 +22,7 @@ from tests.kit.samples import ROOT
 
 pytestmark = pytest.mark.interop
 
-OWN = {**os.environ, "KAFKASCOPE": str(KAFKASCOPE)}
+OWN = {**os.environ, "KAFKASCOPE": str(bound.KAFKASCOPE)}
 SPOKE_PROTOCOL_1 = "873aa21c9ae676a53e5c5f251c1e23b0e1b93c16"
 
 
@@ -45,25 +34,27 @@ def broker(java: None) -> Iterator[str]:
 
 
 @pytest.mark.parametrize(
-    "scenarios", [once(), pytest.param(SCENARIOS, marks=pytest.mark.soak)], ids=["once", "all"]
+    "scenarios",
+    [bound.once(), pytest.param(bound.SCENARIOS, marks=pytest.mark.soak)],
+    ids=["once", "all"],
 )
-@pytest.mark.parametrize("language", LANGUAGES)
+@pytest.mark.parametrize("language", bound.LANGUAGES)
 def test_a_binding_does_what_the_scenarios_say(
     language: str, scenarios: dict[str, dict[str, Any]], broker: str, tmp_path: Path
 ) -> None:
     """With `make soak` what may be before a broker and a capture is before both."""
-    binding = LANGUAGES[language]
+    binding = bound.LANGUAGES[language]
     need(*binding.needs)
-    run = Conformance(binding, broker, tmp_path, scenarios)
+    run = bound.Conformance(binding, broker, tmp_path, scenarios)
     done = run.run()
     assert done.returncode == 0, done.stdout
-    assert run.reported() == expected(scenarios), done.stdout
+    assert run.reported() == bound.expected(scenarios), done.stdout
     assert run.left_behind() == []
     kept = run.run("kept")
     assert kept.returncode != 0, kept.stdout
     capture = run.kept_capture(kept.stdout)
     listed = subprocess.run(
-        [KAFKASCOPE, "ls", capture, "-Y", "api == Produce"], capture_output=True, text=True
+        [bound.KAFKASCOPE, "ls", capture, "-Y", "api == Produce"], capture_output=True, text=True
     )
     assert "Produce v" in listed.stdout, listed.stderr
     lines = run.check_lines()
@@ -73,15 +64,15 @@ def test_a_binding_does_what_the_scenarios_say(
     assert run.left_behind() == []
     assert run.check_lines() > lines, killed.stdout
     assert ("killed", "capture") not in run.reported()
-    cells = column(run.reported() | {("kept", "broker"), ("killed", "capture")})
-    whole = scenarios is SCENARIOS
+    cells = bound.column(run.reported() | {("kept", "broker"), ("killed", "capture")})
+    whole = scenarios is bound.SCENARIOS
     if whole and os.environ.get("UPDATE_GOLDEN"):
-        update(binding.language, cells)
-    for name, row in table().items():
+        bound.update(binding.language, cells)
+    for name, row in bound.table().items():
         told = row.get(binding.language, "")
         right = told == cells[name] if whole else cells[name] in told
         assert right, f"{name}: UPDATE_GOLDEN=1 writes docs/bindings.md (make soak)"
-    assert set(table()) == set(SCENARIOS)
+    assert set(bound.table()) == set(bound.SCENARIOS)
 
 
 @pytest.fixture(scope="module")
@@ -103,14 +94,14 @@ def older(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.mark.soak
-@pytest.mark.parametrize("language", LANGUAGES)
+@pytest.mark.parametrize("language", bound.LANGUAGES)
 def test_a_kafkascope_of_old_is_too_old(
     language: str, older: Path, broker: str, tmp_path: Path
 ) -> None:
-    binding = LANGUAGES[language]
+    binding = bound.LANGUAGES[language]
     need(*binding.needs)
-    scenario = {"round-trip": {**SCENARIOS["round-trip"], "before": ["broker"]}}
-    run = Conformance(binding, broker, tmp_path, scenario, older)
+    scenario = {"round-trip": {**bound.SCENARIOS["round-trip"], "before": ["broker"]}}
+    run = bound.Conformance(binding, broker, tmp_path, scenario, older)
     done = run.run("round-trip")
     assert done.returncode != 0
     assert "this kafkascope speaks protocol 1 of its control channel, and" in done.stdout
@@ -122,8 +113,8 @@ def test_a_kafkascope_of_old_is_too_old(
 def test_what_is_documented_for_node_runs_in_every_runner(broker: str, tmp_path: Path) -> None:
     need("node", "npm")
     tests = str(tmp_path / "conformance" / "runners.test.js")
-    binding = LANGUAGES["node"]._replace(command=lambda _: ["node", "--test", tests])
-    run = Conformance(binding, broker, tmp_path)
+    binding = bound.LANGUAGES["node"]._replace(command=lambda _: ["node", "--test", tests])
+    run = bound.Conformance(binding, broker, tmp_path)
     done = run.run()
     assert done.returncode == 0, done.stdout
     assert "skipped 0" in done.stdout, done.stdout
@@ -136,17 +127,19 @@ def test_what_is_documented_for_node_runs_in_every_runner(broker: str, tmp_path:
 @pytest.mark.parametrize("module", ["go", "go/conformance"])
 def test_go_is_formatted_and_vetted(module: str) -> None:
     need("go", "gofmt")
-    assert run("gofmt", "-l", "-s", ".", cwd=BINDINGS / module, env=OWN) == ""
-    run("go", "vet", "./...", cwd=BINDINGS / module, env=OWN)
+    assert run("gofmt", "-l", "-s", ".", cwd=bound.BINDINGS / module, env=OWN) == ""
+    run("go", "vet", "./...", cwd=bound.BINDINGS / module, env=OWN)
 
 
 def test_the_module_for_go_has_no_dependencies() -> None:
-    assert "require" not in (BINDINGS / "go" / "go.mod").read_text()
+    assert "require" not in (bound.BINDINGS / "go" / "go.mod").read_text()
 
 
 def test_go_passes_its_own_tests() -> None:
     need("go")
-    said = run("go", "test", "-count=1", "-timeout=9m", "-v", ".", cwd=BINDINGS / "go", env=OWN)
+    said = run(
+        "go", "test", "-count=1", "-timeout=9m", "-v", ".", cwd=bound.BINDINGS / "go", env=OWN
+    )
     skipped = [line for line in said.splitlines() if line.startswith("--- SKIP")]
     assert [line.split()[2] for line in skipped] == ["TestEndless"], said
 
@@ -154,5 +147,5 @@ def test_go_passes_its_own_tests() -> None:
 def test_node_passes_its_own_tests() -> None:
     """`npm test` lets Node read each file before."""
     need("node", "npm")
-    said = run("npm", "test", cwd=BINDINGS / "node", env=OWN)
+    said = run("npm", "test", cwd=bound.BINDINGS / "node", env=OWN)
     assert "skipped 0" in said, said

@@ -10,17 +10,9 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
+from kafkascope.dissectors import registry
 from kafkascope.dissectors.codec.reader import Body
 from kafkascope.dissectors.errors import DissectError
-from kafkascope.dissectors.registry import (
-    APIS,
-    decode_request,
-    example,
-    layout_of,
-    read_request_header,
-    response_header_version,
-    write_layout,
-)
 
 Answer = Callable[[bytes, int], bytes | None]
 """(request's payload, own port) -> answer with its size; None: say nothing, b"": hang up."""
@@ -28,31 +20,33 @@ Answer = Callable[[bytes, int], bytes | None]
 
 def blank(payload: bytes, port: int) -> bytes | None:
     """All versions of all APIs, one node, any topic that is asked for, defaults for the rest."""
-    head = read_request_header(payload)
+    head = registry.read_request_header(payload)
     version = head.api_version
-    api = APIS.get(head.api_key)
+    api = registry.APIS.get(head.api_key)
     if api is None or version not in api.versions:
         return b""
     try:
-        asked = decode_request(payload).body
+        asked = registry.decode_request(payload).body
     except DissectError:
         return b""
     if api.name == "Produce" and asked["acks"] == 0:
         return None
     body = _filled(api.name, version, asked, port)
-    header = layout_of("ResponseHeader", response_header_version(head.api_key, version))
-    answer = write_layout(header, {"correlation_id": head.correlation_id})
-    answer += write_layout(layout_of(f"{api.name}Response", version), body)
+    header = registry.layout_of(
+        "ResponseHeader", registry.response_header_version(head.api_key, version)
+    )
+    answer = registry.write_layout(header, {"correlation_id": head.correlation_id})
+    answer += registry.write_layout(registry.layout_of(f"{api.name}Response", version), body)
     return struct.pack(">i", len(answer)) + answer
 
 
 def _filled(api: str, version: int, asked: Body, port: int) -> Body:
-    body = example(f"{api}Response", version)
+    body = registry.example(f"{api}Response", version)
     if api == "ApiVersions":
         blank = {"min_version": 0}
         body["api_keys"] = [
             {**blank, "api_key": key, "max_version": each.versions.high}
-            for key, each in APIS.items()
+            for key, each in registry.APIS.items()
         ]
     elif api == "Metadata":
         node: dict[str, Any] = {"node_id": 1, "host": "127.0.0.1", "port": port, "rack": None}
@@ -76,7 +70,7 @@ def _filled(api: str, version: int, asked: Body, port: int) -> Body:
 
 
 def _slots(message: str, version: int, array: str) -> Any:
-    slots = {slot.name: slot for slot in layout_of(message, version).body.slots}
+    slots = {slot.name: slot for slot in registry.layout_of(message, version).body.slots}
     return slots[array].wire.element.slots  # type: ignore[union-attr]
 
 

@@ -10,24 +10,9 @@ from kafkascope.analyzer.conversation.context import Context
 from kafkascope.analyzer.conversation.conversations import Conversations
 from kafkascope.analyzer.exchanges.pairs import exchange_of
 from kafkascope.analyzer.model import Exchange
-from kafkascope.captures.model import (
-    Chunk,
-    Closed,
-    Connection,
-    Endpoint,
-    Gap,
-    Opened,
-    Piece,
-    StreamEvent,
-)
+from kafkascope.captures import model
+from kafkascope.dissectors import registry
 from kafkascope.dissectors.layout import ArrayWire, StructWire, default_of
-from kafkascope.dissectors.registry import (
-    api_named,
-    encode_body,
-    layout_of,
-    request_header_version,
-    response_header_version,
-)
 from tests.kit.batches import batch
 
 
@@ -43,8 +28,8 @@ def metadata(*nodes: tuple[int, str, int], leader: int = 1, epoch: int = 1) -> d
 MS = 1_000_000
 SECOND = 1000 * MS
 START = 1_700_000_000_000_000_000
-CLIENT = Endpoint("10.0.0.4", 51422)
-BROKER = Endpoint("10.0.1.2", 9092)
+CLIENT = model.Endpoint("10.0.0.4", 51422)
+BROKER = model.Endpoint("10.0.1.2", 9092)
 
 
 def framed(payload: bytes) -> bytes:
@@ -53,12 +38,12 @@ def framed(payload: bytes) -> bytes:
 
 def message(name: str, version: int, fields: dict[str, Any]) -> bytes:
     """The bytes of a message; what is not given, at any depth, has its default."""
-    return encode_body(name, version, full_body(name, version, fields))
+    return registry.encode_body(name, version, full_body(name, version, fields))
 
 
 def full_body(name: str, version: int, fields: dict[str, Any]) -> dict[str, Any]:
     """A body in which all that is not given, at any depth, has its default."""
-    body: dict[str, Any] = _filled(layout_of(name, version).body, fields)
+    body: dict[str, Any] = _filled(registry.layout_of(name, version).body, fields)
     return body
 
 
@@ -76,8 +61,8 @@ def _filled(wire: Any, value: Any) -> Any:
 def request(
     api: str, version: int, correlation_id: int, /, client_id: str | None = "app", **fields: Any
 ) -> bytes:
-    key = api_named(api).key
-    kind = request_header_version(key, version)
+    key = registry.api_named(api).key
+    kind = registry.request_header_version(key, version)
     header = {"request_api_key": key, "request_api_version": version}
     header |= {"correlation_id": correlation_id} | ({"client_id": client_id} if kind else {})
     return framed(
@@ -86,7 +71,7 @@ def request(
 
 
 def response(api: str, version: int, correlation_id: int, /, **fields: Any) -> bytes:
-    kind = response_header_version(api_named(api).key, version)
+    kind = registry.response_header_version(registry.api_named(api).key, version)
     header = message("ResponseHeader", kind, {"correlation_id": correlation_id})
     return framed(header + message(f"{api}Response", version, fields))
 
@@ -118,9 +103,9 @@ class Wire:
     ) -> None:
         client, broker = CLIENT, BROKER._replace(port=port)
         a, b = (client, broker) if client_first else (broker, client)
-        self.connection = Connection(number, a, b, start_ns, handshake)
+        self.connection = model.Connection(number, a, b, start_ns, handshake)
         self.client_direction = 0 if client_first else 1
-        self.events: list[StreamEvent] = [Opened(self.connection)]
+        self.events: list[model.StreamEvent] = [model.Opened(self.connection)]
         self.offsets = [0, 0]
         self.packet = 0
         self.time_ns = start_ns
@@ -130,9 +115,9 @@ class Wire:
         self.packet += 1
         self.time_ns += MS
         self.connection.last_ns = self.time_ns
-        piece = Piece(0, self.time_ns, self.packet, 0, self.file_at)
+        piece = model.Piece(0, self.time_ns, self.packet, 0, self.file_at)
         self.events.append(
-            Chunk(self.connection, direction, self.offsets[direction], data, [piece])
+            model.Chunk(self.connection, direction, self.offsets[direction], data, [piece])
         )
         self.offsets[direction] += len(data)
         self.file_at += len(data) + 70
@@ -198,7 +183,9 @@ class Wire:
     def gap(self, side: str, size: int | None, reason: Any = "lost") -> Wire:
         direction = self.client_direction if side == "client" else 1 - self.client_direction
         self.events.append(
-            Gap(self.connection, direction, self.offsets[direction], size, self.time_ns, reason)
+            model.Gap(
+                self.connection, direction, self.offsets[direction], size, self.time_ns, reason
+            )
         )
         self.offsets[direction] += size or 0
         return self
@@ -207,11 +194,11 @@ class Wire:
         direction = None
         if side is not None:
             direction = self.client_direction if side == "client" else 1 - self.client_direction
-        self.events.append(Closed(self.connection, direction, how, self.time_ns))
+        self.events.append(model.Closed(self.connection, direction, how, self.time_ns))
         return self
 
 
-def told(events: Iterable[StreamEvent], context: Context | None = None) -> list[Exchange]:
+def told(events: Iterable[model.StreamEvent], context: Context | None = None) -> list[Exchange]:
     """All exchanges of these events, by number."""
     conversations = Conversations(context or Context())
     out: list[Exchange] = []
@@ -227,13 +214,13 @@ def told(events: Iterable[StreamEvent], context: Context | None = None) -> list[
     return out
 
 
-def rechunked(events: Sequence[StreamEvent], cuts: Sequence[int]) -> list[StreamEvent]:
+def rechunked(events: Sequence[model.StreamEvent], cuts: Sequence[int]) -> list[model.StreamEvent]:
     """The same bytes and packets in other chunks: each chunk is cut after `cuts[i]` bytes (in
     turn); packets keep their numbers and times."""
-    out: list[StreamEvent] = []
+    out: list[model.StreamEvent] = []
     turn = 0
     for event in events:
-        if not isinstance(event, Chunk) or not cuts:
+        if not isinstance(event, model.Chunk) or not cuts:
             out.append(event)
             continue
         at = 0
@@ -243,7 +230,9 @@ def rechunked(events: Sequence[StreamEvent], cuts: Sequence[int]) -> list[Stream
             piece = event.pieces[0]
             data = event.data[at : at + size]
             moved = piece._replace(at=piece.at + at)
-            out.append(Chunk(event.connection, event.direction, event.offset + at, data, [moved]))
+            out.append(
+                model.Chunk(event.connection, event.direction, event.offset + at, data, [moved])
+            )
             at += size
     return out
 

@@ -9,15 +9,9 @@ from functools import cache
 from typing import Any, Final
 
 from kafkascope.analyzer.exchanges.offline import open_capture
-from kafkascope.dissectors import layout
+from kafkascope.dissectors import layout, registry
 from kafkascope.dissectors.errors import DissectError
 from kafkascope.dissectors.layout import Slot, StructWire, Wire
-from kafkascope.dissectors.registry import (
-    decode_request,
-    decode_response,
-    read_request_header,
-    write_layout,
-)
 from kafkascope.dissectors.values import Uuid
 from kafkascope.proxy.serve.logins import Accounts, Denied, Login
 from tests.kit.brokers import blank
@@ -63,9 +57,9 @@ def wrong_request(payload: bytes, dice: random.Random) -> bytes:
         struct.pack_into(">h", body, 2, dice.randint(-1, 20))
     else:
         try:
-            decoded = decode_request(payload)
+            decoded = registry.decode_request(payload)
             changed_body = _struct(decoded.layout.body, decoded.body, dice)
-            body = payload[: decoded.body_at] + write_layout(decoded.layout, changed_body)
+            body = payload[: decoded.body_at] + registry.write_layout(decoded.layout, changed_body)
         except DissectError:
             pass
     return struct.pack(">i", len(body)) + bytes(body)
@@ -82,7 +76,7 @@ class Liar:
     def __call__(self, payload: bytes, port: int) -> bytes | None:
         """For `tests.kit.brokers.broker`."""
         try:
-            head = read_request_header(payload)
+            head = registry.read_request_header(payload)
         except DissectError:
             return b""
         dice = self._random
@@ -131,10 +125,10 @@ class Gatekeeper:
     def __call__(self, payload: bytes, port: int) -> bytes | None:
         """For `tests.kit.brokers.broker`."""
         try:
-            decoded = decode_request(payload)
+            decoded = registry.decode_request(payload)
         except DissectError:
             return b""
-        head, dice = read_request_header(payload), self._dice
+        head, dice = registry.read_request_header(payload), self._dice
         said = blank(payload, port)
         if said is None or head.api_key not in (17, 18, 36):
             return said
@@ -154,8 +148,10 @@ class Gatekeeper:
                 body = {"auth_bytes": _spoilt(token, dice) if spoilt else token}
         answer = said[4:]
         if body:
-            told = decode_response(answer, head.api_key, head.api_version)
-            answer = answer[: told.body_at] + write_layout(told.layout, {**told.body, **body})
+            told = registry.decode_response(answer, head.api_key, head.api_version)
+            answer = answer[: told.body_at] + registry.write_layout(
+                told.layout, {**told.body, **body}
+            )
         if lies and "auth_bytes" not in body:
             answer = _lie(answer, head.api_key, head.api_version, dice)
         return struct.pack(">i", len(answer)) + answer
@@ -205,9 +201,9 @@ def _lie(payload: bytes, key: int, version: int, dice: random.Random) -> bytes:
 def changed(payload: bytes, key: int, version: int, dice: random.Random) -> bytes:
     """An answer that is well formed and says something else; the same where it cannot be read."""
     try:
-        decoded = decode_response(payload, key, version)
+        decoded = registry.decode_response(payload, key, version)
         body = _struct(decoded.layout.body, decoded.body, dice)
-        return payload[: decoded.body_at] + write_layout(decoded.layout, body)
+        return payload[: decoded.body_at] + registry.write_layout(decoded.layout, body)
     except DissectError:
         return payload
 

@@ -12,19 +12,8 @@ import pytest
 from kafkascope.analyzer.exchanges.seen_schemas import seen_in
 from kafkascope.analyzer.spark.engine import Spark
 from kafkascope.schemas.known import KnownSchemas
+from tests.analyzer.pipeline import kit
 from tests.analyzer.pipeline.decoded import records, run, table
-from tests.analyzer.pipeline.kit import (
-    ALL,
-    LAST,
-    MORE,
-    NOW,
-    PORTS,
-    caught,
-    check_against_export,
-    made,
-    rotated,
-    tables,
-)
 from tests.kit.samples import SAMPLES
 from tests.kit.schemas import capture, folder
 from tests.kit.traffic import files
@@ -32,12 +21,12 @@ from tests.kit.traffic import files
 
 def test_a_folder_of_samples(spark: Any, tmp_path: Path) -> None:
     """Real brokers, one file compressed."""
-    expected, _ = made([str(SAMPLES)], tmp_path / "plain", **ALL)
+    expected, _ = kit.made([str(SAMPLES)], tmp_path / "plain", **kit.ALL)
     engine = Spark(spark, 3, few=0)
-    found, result = made([str(SAMPLES)], tmp_path / "spark", engine, 400_000, **ALL)
+    found, result = kit.made([str(SAMPLES)], tmp_path / "spark", engine, 400_000, **kit.ALL)
     assert found == expected
     assert result.manifest["engine"] == "spark"
-    check_against_export(tmp_path / "spark", [str(SAMPLES)])
+    kit.check_against_export(tmp_path / "spark", [str(SAMPLES)])
 
 
 @pytest.mark.parametrize(
@@ -45,9 +34,11 @@ def test_a_folder_of_samples(spark: Any, tmp_path: Path) -> None:
     [pytest.param(0, id="on Spark"), pytest.param(1 << 20, id="here", marks=pytest.mark.soak)],
 )
 def test_a_selection(spark: Any, tmp_path: Path, few: int) -> None:
-    wanted = {**ALL, "filter": 'topic contains "o" or error'}
-    expected, _ = made([str(SAMPLES)], tmp_path / "plain", **wanted)
-    found, _ = made([str(SAMPLES)], tmp_path / "spark", Spark(spark, 3, few=few), 400_000, **wanted)
+    wanted = {**kit.ALL, "filter": 'topic contains "o" or error'}
+    expected, _ = kit.made([str(SAMPLES)], tmp_path / "plain", **wanted)
+    found, _ = kit.made(
+        [str(SAMPLES)], tmp_path / "spark", Spark(spark, 3, few=few), 400_000, **wanted
+    )
     assert found == expected
 
 
@@ -57,9 +48,9 @@ def test_bad_networks_and_files(
 ) -> None:
     (tmp_path / "in").mkdir()
     names = files(seed, tmp_path / "in")
-    options = {**MORE, "decode_as": PORTS}
-    expected, _ = made(names, tmp_path / "plain", **options)
-    found, _ = made(names, tmp_path / "spark", Spark(spark, tasks, few=0), size, **options)
+    options = {**kit.MORE, "decode_as": kit.PORTS}
+    expected, _ = kit.made(names, tmp_path / "plain", **options)
+    found, _ = kit.made(names, tmp_path / "spark", Spark(spark, tasks, few=0), size, **options)
     assert found == expected
 
 
@@ -91,17 +82,17 @@ def test_tasks_index_files_as_one_process_does(spark: Any) -> None:
 
 def test_batches_carry_open_connections(spark: Any, tmp_path: Path) -> None:
     (tmp_path / "in").mkdir()
-    paths = rotated(3, tmp_path / "in")
+    paths = kit.rotated(3, tmp_path / "in")
     half = len(paths) // 2
     for name, engine in (("plain", None), ("spark", Spark(spark, 3, few=0))):
         spool = tmp_path / "spool" / name
         spool.mkdir(parents=True)
         how = {} if engine is None else {"engine": engine}
-        for some, rule in ((paths[:half], NOW), (paths[half:], LAST)):
+        for some, rule in ((paths[:half], kit.NOW), (paths[half:], kit.LAST)):
             for path in some:
                 shutil.copy(path, spool)
-            caught(spool, tmp_path / name, rule, **how)
-    expected, found = tables(tmp_path / "plain"), tables(tmp_path / "spark")
+            kit.caught(spool, tmp_path / name, rule, **how)
+    expected, found = kit.tables(tmp_path / "plain"), kit.tables(tmp_path / "spark")
     found["captures"] = [row.replace("/spool/spark/", "/spool/plain/") for row in found["captures"]]
     assert found == expected
 

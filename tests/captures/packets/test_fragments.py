@@ -17,17 +17,7 @@ from kafkascope.captures.packets.fragments import Fragments
 from kafkascope.captures.packets.ip import FRAGMENT, NOT_TCP
 from kafkascope.captures.packets.tcp import FIN, MASK, SYN, Segment
 from kafkascope.captures.streams.reassembly import Reassembler
-from tests.kit.captures import (
-    ETHER,
-    START_NS,
-    Tape,
-    conversation,
-    fragments4,
-    ip4,
-    packet,
-    read,
-    tcp,
-)
+from tests.kit import captures as kit
 from tests.kit.captures import bytes_of as streams_of
 
 VXLAN = b"\x15\xb3\x12\xb5\0\0\0\0" + b"\x08\0\0\0\0\0\7\0"
@@ -49,11 +39,11 @@ def fragments6(whole: bytes, size: int, ident: int = 7) -> list[bytes]:
 
 def vxlan_fragments(whole: bytes, size: int) -> list[bytes]:
     """A packet in VXLAN, whose outer packet is cut."""
-    return fragments4(VXLAN + ETHER + ip4(whole), size, protocol=17)
+    return kit.fragments4(VXLAN + kit.ETHER + kit.ip4(whole), size, protocol=17)
 
 
 WAYS: dict[str, Callable[[bytes, int], list[bytes]]] = {
-    "ipv4": fragments4,
+    "ipv4": kit.fragments4,
     "ipv6": fragments6,
     "vxlan": vxlan_fragments,
 }
@@ -72,7 +62,7 @@ def fed(datas: list[bytes], keeper: Fragments | None = None) -> list[Segment]:
     keeper = keeper or Fragments()
     found = []
     for number, data in enumerate(datas, 1):
-        for each in keeper.segments_of(packet(data, number=number)):
+        for each in keeper.segments_of(kit.packet(data, number=number)):
             assert isinstance(each, Segment), each
             found.append(each)
     return found
@@ -82,7 +72,7 @@ def fed(datas: list[bytes], keeper: Fragments | None = None) -> list[Segment]:
 @given(size=st.integers(12, 60), length=st.integers(400, 700), turn=st.integers())
 def test_any_order_gives_all_bytes(way: str, size: int, length: int, turn: int) -> None:
     data = random.Random(length).randbytes(length)
-    parts = WAYS[way](tcp(data), size * 8)
+    parts = WAYS[way](kit.tcp(data), size * 8)
     assert len(parts) <= LIMITS.fragments + 1
     random.Random(turn).shuffle(parts)
     found = fed(parts)
@@ -93,38 +83,39 @@ def test_any_order_gives_all_bytes(way: str, size: int, length: int, turn: int) 
 
 
 def test_pieces_lead_to_their_bytes_in_the_record() -> None:
-    parts = fragments4(tcp(bytes(range(200))), 80)
+    parts = kit.fragments4(kit.tcp(bytes(range(200))), 80)
     for data, found in zip(parts, fed(parts), strict=True):
         assert data[found.at : found.at + found.length] == found.payload
 
 
 def test_the_end_is_in_the_last_part_and_the_start_in_the_first() -> None:
-    found = fed(fragments4(tcp(bytes(100), FIN | 0x10), 48))
+    found = fed(kit.fragments4(kit.tcp(bytes(100), FIN | 0x10), 48))
     assert [each.flags & FIN for each in found] == [0, 0, FIN]
-    found = fed(fragments4(tcp(bytes(100), SYN), 48))
+    found = fed(kit.fragments4(kit.tcp(bytes(100), SYN), 48))
     assert [each.flags & SYN for each in found] == [SYN, 0, 0]
     assert [each.seq for each in found] == [1000, 1029, 1077]
 
 
 def test_the_snaplen_cuts_parts_too() -> None:
     keeper = Fragments()
-    for number, data in enumerate(fragments4(tcp(bytes(292)), 104), 1):
-        (found,) = keeper.segments_of(packet(data[:80], length=len(data), number=number))
+    for number, data in enumerate(kit.fragments4(kit.tcp(bytes(292)), 104), 1):
+        (found,) = keeper.segments_of(kit.packet(data[:80], length=len(data), number=number))
         assert len(found.payload) < found.length
 
 
 def test_parts_of_other_protocols_say_so() -> None:
     keeper = Fragments()
-    datas = fragments4(b"\x04\0\0\x35" + bytes(100), 48, protocol=17)
-    assert [keeper.segments_of(packet(data)) for data in datas] == [[NOT_TCP]] * 3
+    datas = kit.fragments4(b"\x04\0\0\x35" + bytes(100), 48, protocol=17)
+    assert [keeper.segments_of(kit.packet(data)) for data in datas] == [[NOT_TCP]] * 3
 
 
 def test_what_has_no_first_part_is_counted_in_the_end() -> None:
     keeper = Fragments()
-    datas = fragments4(tcp(bytes(200)), 48)[1:]
-    assert [keeper.segments_of(packet(data)) for data in datas] == [[]] * len(datas)
-    later = packet(
-        fragments4(tcp(bytes(200)), 48, ident=8)[1], time_ns=START_NS + LIMITS.fragment_life_ns
+    datas = kit.fragments4(kit.tcp(bytes(200)), 48)[1:]
+    assert [keeper.segments_of(kit.packet(data)) for data in datas] == [[]] * len(datas)
+    later = kit.packet(
+        kit.fragments4(kit.tcp(bytes(200)), 48, ident=8)[1],
+        time_ns=kit.START_NS + LIMITS.fragment_life_ns,
     )
     assert keeper.segments_of(later) == [FRAGMENT] * len(datas)
     assert list(keeper.finish()) == [FRAGMENT]
@@ -135,18 +126,18 @@ def test_memory_is_bounded() -> None:
     keeper = Fragments()
     left_out = 0
     for ident in range(2 * LIMITS.fragmented_packets):
-        (data,) = fragments4(tcp(bytes(40)), 48, ident=ident)[1:]
-        left_out += len(keeper.segments_of(packet(data)))
-    data = fragments4(tcp(bytes(40)), 48, ident=1)[1]
+        (data,) = kit.fragments4(kit.tcp(bytes(40)), 48, ident=ident)[1:]
+        left_out += len(keeper.segments_of(kit.packet(data)))
+    data = kit.fragments4(kit.tcp(bytes(40)), 48, ident=1)[1]
     for _ in range(3 * LIMITS.fragments):
-        left_out += len(keeper.segments_of(packet(data)))
+        left_out += len(keeper.segments_of(kit.packet(data)))
     waiting = len(list(keeper.finish()))
     assert left_out + waiting == 2 * LIMITS.fragmented_packets + 3 * LIMITS.fragments
     assert waiting <= LIMITS.fragmented_packets + LIMITS.fragments
 
 
 def test_large_records_do_not_fill_the_memory() -> None:
-    first, second, _ = fragments4(tcp(bytes(64_000)), 32_000)
+    first, second, _ = kit.fragments4(kit.tcp(bytes(64_000)), 32_000)
     keeper = Fragments()
     tracemalloc.start()
     try:
@@ -155,7 +146,7 @@ def test_large_records_do_not_fill_the_memory() -> None:
                 bare = bytearray(data)
                 # Half of them are first parts, the others wait in vain.
                 bare[18:20] = pack(">H", 2 * ident + (data is second))
-                keeper.segments_of(packet(bytes(bare)))
+                keeper.segments_of(kit.packet(bytes(bare)))
         held, _ = tracemalloc.get_traced_memory()
     finally:
         tracemalloc.stop()
@@ -164,7 +155,10 @@ def test_large_records_do_not_fill_the_memory() -> None:
 
 
 def test_an_identification_used_again_is_another_packet() -> None:
-    one, two = fragments4(tcp(b"a" * 80), 48), fragments4(tcp(b"b" * 80, seq=1080), 48)
+    one, two = (
+        kit.fragments4(kit.tcp(b"a" * 80), 48),
+        kit.fragments4(kit.tcp(b"b" * 80, seq=1080), 48),
+    )
     assert bytes_of(fed([*one, *two]), 160) == b"a" * 80 + b"b" * 80
 
 
@@ -172,7 +166,7 @@ def test_an_identification_used_again_is_another_packet() -> None:
 def test_any_parts_give_segments_or_reasons(parts: list[tuple[bytes, int]]) -> None:
     keeper, reassembler = Fragments(), Reassembler()
     for data, field in parts:
-        for each in keeper.segments_of(packet(ETHER + ip4(data, 6, 7, field))):
+        for each in keeper.segments_of(kit.packet(kit.ETHER + kit.ip4(data, 6, 7, field))):
             if isinstance(each, Segment):
                 assert each.length >= len(each.payload)
                 list(reassembler.feed(each))
@@ -192,12 +186,12 @@ def in_parts(frame: bytes, ident: int) -> list[bytes]:
 
 @pytest.mark.parametrize("bulk", [False, True])
 def test_a_capture_in_parts_tells_the_same_streams(bulk: bool) -> None:
-    whole, parts = conversation(60), Tape()
+    whole, parts = kit.conversation(60), kit.Tape()
     for ident, (time_ns, frame) in enumerate(whole.frames, 1):
         parts.now_ns = time_ns
         parts.add(in_parts(frame, ident))
-    expected, _, _ = read(whole.pcap(), bulk=bulk)
-    found, source, _ = read(parts.pcap(), bulk=bulk)
+    expected, _, _ = kit.read(whole.pcap(), bulk=bulk)
+    found, source, _ = kit.read(parts.pcap(), bulk=bulk)
     assert streams_of(found) == streams_of(expected)
     assert [each.how for each in found if isinstance(each, Closed)] == ["fin", "fin"]
     assert not source.statistics.skipped

@@ -18,16 +18,7 @@ from kafkascope.captures.inputs.opening import StoredFile
 from kafkascope.captures.parts.split import index, read_split
 from kafkascope.captures.parts.stretches import head_of
 from tests.captures.parts.checks import check, check_index, index_of
-from tests.kit.captures import (
-    START_NS,
-    Tape,
-    block,
-    conversation,
-    enhanced,
-    interface,
-    opener,
-    section,
-)
+from tests.kit import captures as kit
 from tests.kit.samples import SAMPLES
 
 sizes = st.integers(1, 4000)
@@ -35,17 +26,17 @@ sizes = st.integers(1, 4000)
 
 @given(size=sizes, block_bytes=sizes, order=st.sampled_from("<>"), nano=st.booleans())
 def test_parts_of_a_pcap_are_the_whole(size: int, block_bytes: int, order: str, nano: bool) -> None:
-    told = check(conversation().pcap(order=order, nano=nano), size, block_bytes)
+    told = check(kit.conversation().pcap(order=order, nano=nano), size, block_bytes)
     assert told.format == "pcap"
     assert len(told.splits) > 1 or size > 500
 
 
 def simple(order: str) -> bytes:
-    return block(order, 3, pack(order + "I", 8) + bytes(8))
+    return kit.block(order, 3, pack(order + "I", 8) + bytes(8))
 
 
 def odd(order: str) -> bytes:
-    return block(order, 0x99, bytes(40))
+    return kit.block(order, 0x99, bytes(40))
 
 
 pieces = st.lists(
@@ -67,28 +58,28 @@ def test_parts_of_any_pcapng_are_the_whole(
     plan: list[tuple[object, ...]], size: int, block_bytes: int
 ) -> None:
     order, known = "<", 1
-    out = [section(order), interface(order)]
+    out = [kit.section(order), kit.interface(order)]
     for number, (what, *how) in enumerate(plan):
         if what == "packet":
             which, length = how
             # Now and then of an interface that is not there: damage.
-            out.append(enhanced(order, 1000 + number, min(which, known), bytes(length)))
+            out.append(kit.enhanced(order, 1000 + number, min(which, known), bytes(length)))
         elif what == "simple":
             out.append(simple(order))
         elif what == "odd":
             out.append(odd(order))
         elif what == "interface":
-            out.append(interface(order, tsresol=how[0]))
+            out.append(kit.interface(order, tsresol=how[0]))
             known += 1
         else:
             order, known = str(what)[-1], 1
-            out += [section(order), interface(order, tsresol=b"\x09")]
+            out += [kit.section(order), kit.interface(order, tsresol=b"\x09")]
     check(b"".join(out), size, block_bytes)
 
 
 @given(data=st.data())
 def test_parts_of_damaged_captures_are_what_is_left_of_them(data: st.DataObject) -> None:
-    made = conversation(2, 500)
+    made = kit.conversation(2, 500)
     good = bytearray(data.draw(st.sampled_from([made.pcap(), made.pcapng()])))
     for _ in range(data.draw(st.integers(1, 4))):
         good[data.draw(st.integers(28, len(good) - 1))] = data.draw(st.integers(0, 255))
@@ -98,15 +89,15 @@ def test_parts_of_damaged_captures_are_what_is_left_of_them(data: st.DataObject)
 
 def test_a_capture_inside_a_capture_deceives_nobody() -> None:
     """The bytes of packets look like records: only a walk from the start knows better."""
-    inner = conversation(2, 300).pcap()
-    tape = conversation(1, 100)
+    inner = kit.conversation(2, 300).pcap()
+    tape = kit.conversation(1, 100)
     tape.add([bytes(14) + inner[24:], bytes(14) + inner[24:]])
     check(tape.pcap(), 100, 1 << 20)
 
 
 def test_a_huge_block_that_nobody_wants_is_passed_over() -> None:
-    data = section("<") + interface("<") + enhanced("<", 1)
-    data += block("<", 0x0BAD, bytes(17 << 20)) + enhanced("<", 2)
+    data = kit.section("<") + kit.interface("<") + kit.enhanced("<", 1)
+    data += kit.block("<", 0x0BAD, bytes(17 << 20)) + kit.enhanced("<", 2)
     told = check(data, 1 << 20, 1 << 20)
     assert told.packets == 2
     assert not told.damage
@@ -129,7 +120,7 @@ def test_samples(name: str, size: int) -> None:
 
 
 def test_a_compressed_file_is_one_part_though_it_is_cut() -> None:
-    data = gzip.compress(conversation(20).pcap())
+    data = gzip.compress(kit.conversation(20).pcap())
     told = check(data[: len(data) * 2 // 3], 100, 1000)
     assert len(told.splits) == 1
     assert told.damage
@@ -137,12 +128,12 @@ def test_a_compressed_file_is_one_part_though_it_is_cut() -> None:
 
 def test_what_is_no_capture_is_refused() -> None:
     with pytest.raises(NotACapture):
-        index("x", opener(b"GET / HTTP/1.1"))
+        index("x", kit.opener(b"GET / HTTP/1.1"))
 
 
 @pytest.mark.parametrize("size", [200, 1000])
 def test_captures_that_were_joined_have_headers_between_their_records(size: int) -> None:
-    check(conversation().pcap() * 3, size, 1 << 20)
+    check(kit.conversation().pcap() * 3, size, 1 << 20)
 
 
 # --- one pcap walked by many at once: the index is that of a single walk, whatever wa -------------
@@ -154,17 +145,17 @@ few = settings(max_examples=12)
 
 @given(size=stretch_sizes, order=st.sampled_from("<>"), nano=st.booleans())
 def test_one_index_of_many_walks(size: int, order: str, nano: bool) -> None:
-    data = conversation().pcap(order=order, nano=nano)
+    data = kit.conversation().pcap(order=order, nano=nano)
     told = check_index(data, size)
     assert len(told.splits) > 1 or size > len(data) // 3
 
 
-def tape(seed: int) -> Tape:
+def tape(seed: int) -> kit.Tape:
     """Payloads that look like records, like nothing, or like zeros."""
     random = Random(seed)
-    made = Tape()
-    inner = Tape()
-    inner.frames = [(START_NS, random.randbytes(60)) for _ in range(40)]
+    made = kit.Tape()
+    inner = kit.Tape()
+    inner.frames = [(kit.START_NS, random.randbytes(60)) for _ in range(40)]
     for number in range(60):
         kind = random.randrange(4)
         payload = (
@@ -173,7 +164,7 @@ def tape(seed: int) -> Tape:
             inner.pcap()[random.randrange(24) :],
             pack("<IIII", 5, 5, 100, 100) * random.randrange(1, 20),
         )[kind]
-        made.frames.append((START_NS + number, payload))
+        made.frames.append((kit.START_NS + number, payload))
     return made
 
 
@@ -197,25 +188,25 @@ def test_damage_costs_what_it_costs_in_one_walk(
 
 
 def test_files_that_were_joined_with_cat() -> None:
-    data = conversation().pcap() * 3
+    data = kit.conversation().pcap() * 3
     for size in (200, 777, 5000):
         check_index(data, size)
 
 
 def test_guesses_are_right_where_packets_are_plain() -> None:
     """Else walking in stretches would be walking twice."""
-    data = conversation().pcap() + conversation().pcap()[24:] * 20
+    data = kit.conversation().pcap() + kit.conversation().pcap()[24:] * 20
     _, found = index_of(data, 3000)
     assert len(found) > 5
     assert all(one.landed == two.begin for one, two in itertools.pairwise(found))
 
 
 def test_nothing_is_guessed_of_what_holds_no_record() -> None:
-    head = conversation().pcap()[:24]
+    head = kit.conversation().pcap()[:24]
     for data in (b"", b"short", b"\xff" * 1000):
         assert Pcap(head, 0).search(bytearray(data), True).at is None
 
 
-@pytest.mark.parametrize("data", [conversation().pcapng()], ids=["pcapng"])
+@pytest.mark.parametrize("data", [kit.conversation().pcapng()], ids=["pcapng"])
 def test_only_a_plain_pcap_is_walked_so(data: bytes) -> None:
-    assert head_of("x", opener(data)) is None
+    assert head_of("x", kit.opener(data)) is None

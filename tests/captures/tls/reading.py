@@ -5,16 +5,7 @@ from __future__ import annotations
 import random
 from collections.abc import Iterable
 
-from kafkascope.captures.model import (
-    Chunk,
-    Closed,
-    Connection,
-    Endpoint,
-    Gap,
-    Piece,
-    StreamEvent,
-    Tls,
-)
+from kafkascope.captures import model
 from kafkascope.captures.tls.keys.keylog import KeyLog
 from kafkascope.captures.tls.sources import KeySources
 from kafkascope.captures.tls.stream import TlsStream
@@ -30,14 +21,14 @@ class Read:
     """What a stream made of the bytes of a connection."""
 
     def __init__(self, keys: KeySources, *, midstream: bool = False, client: int = CLIENT) -> None:
-        ends = Endpoint("10.0.0.4", 5), Endpoint("10.0.1.2", 9093)
-        self.connection = Connection(0, *ends, 0, not midstream)
+        ends = model.Endpoint("10.0.0.4", 5), model.Endpoint("10.0.1.2", 9093)
+        self.connection = model.Connection(0, *ends, 0, not midstream)
         self.keys = keys
         self.stream = TlsStream(self.connection, None if midstream else client, keys)
         self.stream.begin()
         self.plain = (bytearray(), bytearray())
         self.gaps = [0, 0]
-        self.chunks: list[Chunk] = []
+        self.chunks: list[model.Chunk] = []
         self._offsets = [0, 0]
         self._packets = 0
 
@@ -45,37 +36,39 @@ class Read:
         for direction, data in sent:
             self._packets += 1
             at = self._offsets[direction]
-            piece = Piece(0, self._packets * 1000, self._packets, direction, at)
-            self._happened(Chunk(self.connection, direction, at, data, [piece]))
+            piece = model.Piece(0, self._packets * 1000, self._packets, direction, at)
+            self._happened(model.Chunk(self.connection, direction, at, data, [piece]))
             self._offsets[direction] += len(data)
         return self
 
     def lose(self, direction: int, size: int) -> Read:
         at = self._offsets[direction]
-        self._happened(Gap(self.connection, direction, at, size, self._packets * 1000, "lost"))
+        self._happened(
+            model.Gap(self.connection, direction, at, size, self._packets * 1000, "lost")
+        )
         self._offsets[direction] += size
         return self
 
     def close(self, *directions: int) -> Read:
         for direction in directions or (CLIENT, SERVER):
-            self._happened(Closed(self.connection, direction, "fin", self._packets * 1000))
+            self._happened(model.Closed(self.connection, direction, "fin", self._packets * 1000))
         return self
 
-    def _happened(self, event: Chunk | Gap | Closed) -> None:
+    def _happened(self, event: model.Chunk | model.Gap | model.Closed) -> None:
         for plain in self.stream.feed(event):
             self.taken(plain)
 
-    def taken(self, plain: StreamEvent) -> None:
-        if isinstance(plain, Chunk):
+    def taken(self, plain: model.StreamEvent) -> None:
+        if isinstance(plain, model.Chunk):
             assert plain.offset == len(self.plain[plain.direction])
             assert plain.data
             self.plain[plain.direction].extend(plain.data)
             self.chunks.append(plain)
-        elif isinstance(plain, Gap):
+        elif isinstance(plain, model.Gap):
             self.gaps[plain.direction] += 1
 
     @property
-    def tls(self) -> Tls:
+    def tls(self) -> model.Tls:
         return self.stream.tls
 
 

@@ -32,16 +32,7 @@ from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 from cryptography.hazmat.primitives.ciphers.aead import AESCCM, AESGCM, ChaCha20Poly1305
 from cryptography.x509.oid import NameOID
 
-from kafkascope.captures.tls.keys.derive import (
-    Keys,
-    expand_label,
-    extended_master_secret,
-    key_block,
-    master_secret,
-    next_secret,
-    prf,
-    traffic_keys,
-)
+from kafkascope.captures.tls.keys import derive
 from kafkascope.captures.tls.keys.suites import Suite, suite_of
 
 CLIENT, SERVER = 0, 1
@@ -99,7 +90,7 @@ def certificate(name: str, issuer: str = "", days: int = 30) -> bytes:
 
 def sealer_13(suite: Suite, secret: bytes, padding: int = 0) -> Seal:
     """RFC 8446, 5.2 and 5.3."""
-    keys = traffic_keys(suite, secret)
+    keys = derive.traffic_keys(suite, secret)
     cipher = _aead(suite, keys.key)
     tag = 8 if suite.cipher == "aes-ccm-8" else 16
 
@@ -113,7 +104,11 @@ def sealer_13(suite: Suite, secret: bytes, padding: int = 0) -> Seal:
 
 
 def sealer_12(
-    suite: Suite, keys: Keys, etm: bool, padding: int = 0, source: random.Random | None = None
+    suite: Suite,
+    keys: derive.Keys,
+    etm: bool,
+    padding: int = 0,
+    source: random.Random | None = None,
 ) -> Seal:
     """RFC 5246, 6.2.3; 5288, 6655, 7905; 7366. `padding`: blocks more than needed, of CBC."""
     source = source or random.Random(1)
@@ -243,7 +238,7 @@ class Talk:
         self.updates[direction] += 1
         secret = self.secrets[name]
         for _ in range(self.updates[direction]):
-            secret = next_secret(self.suite, secret)
+            secret = derive.next_secret(self.suite, secret)
         self._protect(direction, secret)
         return self
 
@@ -361,7 +356,7 @@ class Talk:
 
     def _finished_13(self, secret: bytes) -> bytes:
         size = hashlib.new(self.suite.hash).digest_size
-        key = expand_label(self.suite.hash, secret, b"finished", b"", size)
+        key = derive.expand_label(self.suite.hash, secret, b"finished", b"", size)
         return message(20, hmac.digest(key, self._hash(), self.suite.hash))
 
     def _certificates_13(self, der: bytes) -> list[bytes]:
@@ -490,7 +485,7 @@ class Talk:
 
     def _change_12(self, direction: int) -> None:
         self.send(direction, CHANGE, b"\1")
-        keys = key_block(self.suite, self.master, self.client_random, self.server_random)
+        keys = derive.key_block(self.suite, self.master, self.client_random, self.server_random)
         seal = sealer_12(self.suite, keys[direction], self._etm, self._padding, self._source)
         self._seals[direction] = seal
         self._numbers[direction] = 0
@@ -499,7 +494,8 @@ class Talk:
         self._change_12(direction)
         label = (b"client finished", b"server finished")[direction]
         self._flight(
-            direction, [message(20, prf(self.suite.hash, self.master, label, self._hash(), 12))]
+            direction,
+            [message(20, derive.prf(self.suite.hash, self.master, label, self._hash(), 12))],
         )
 
     def _new_ticket_12(self) -> None:
@@ -554,9 +550,9 @@ class Talk:
         hashed = hashlib.new(self.suite.hash, self._transcript + b"".join(messages)).digest()
         premaster = b"\3\3" + self._bytes(46)
         if self._ems:
-            self.master = extended_master_secret(self.suite, premaster, hashed)
+            self.master = derive.extended_master_secret(self.suite, premaster, hashed)
         else:
-            self.master = master_secret(
+            self.master = derive.master_secret(
                 self.suite, premaster, self.client_random, self.server_random
             )
         if encrypted:

@@ -8,22 +8,13 @@ from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition
 from aiokafka.admin import AIOKafkaAdminClient, NewTopic
 from aiokafka.structs import OffsetAndMetadata
 
-from tests.interop.clients.steps import (
-    Arguments,
-    producing,
-    reading,
-    rows,
-    serve,
-    settings,
-    topics,
-    travelled,
-)
+from tests.interop.clients import steps
 from tests.interop.known import Row, known
 
 CLIENT = "aiokafka"
 
 
-async def send(producer: AIOKafkaProducer, a: Arguments, first: int, count: int) -> list[Row]:
+async def send(producer: AIOKafkaProducer, a: steps.Arguments, first: int, count: int) -> list[Row]:
     """Send known records and wait for their offsets."""
     sent = []
     for index in range(first, first + count):
@@ -46,23 +37,23 @@ def _offset(told: Any) -> int | None:
     return told.offset if told is not None and told.offset >= 0 else None
 
 
-async def produce(a: Arguments) -> dict[str, Any]:
+async def produce(a: steps.Arguments) -> dict[str, Any]:
     """Known records with a codec and a kind of acknowledgement."""
-    async with AIOKafkaProducer(**settings(a, CLIENT), **producing(a)) as producer:
+    async with AIOKafkaProducer(**steps.settings(a, CLIENT), **steps.producing(a)) as producer:
         count = int(a.get("count", 60))
         return {"produced": await send(producer, a, int(a.get("first", 0)), count)}
 
 
-def reader(a: Arguments, suffix: str = "") -> AIOKafkaConsumer:
-    return AIOKafkaConsumer(**settings(a, CLIENT, suffix), **reading(a))
+def reader(a: steps.Arguments, suffix: str = "") -> AIOKafkaConsumer:
+    return AIOKafkaConsumer(**steps.settings(a, CLIENT, suffix), **steps.reading(a))
 
 
 async def poll(consumer: AIOKafkaConsumer, timeout_ms: int) -> list[Row]:
     """What one call gives."""
-    return rows(await consumer.getmany(timeout_ms=timeout_ms))
+    return steps.rows(await consumer.getmany(timeout_ms=timeout_ms))
 
 
-async def consume(a: Arguments) -> dict[str, Any]:
+async def consume(a: steps.Arguments) -> dict[str, Any]:
     """Read `count` records, as a group of one or without a group."""
     found: list[Row] = []
     async with reader(a) as consumer:
@@ -79,7 +70,7 @@ async def consume(a: Arguments) -> dict[str, Any]:
     return {"consumed": found}
 
 
-async def rebalance(a: Arguments) -> dict[str, Any]:
+async def rebalance(a: steps.Arguments) -> dict[str, Any]:
     """A second member joins, shares the work and leaves."""
     found: list[Row] = []
     first, second = reader(a, "-1"), reader(a, "-2")
@@ -106,11 +97,11 @@ async def rebalance(a: Arguments) -> dict[str, Any]:
     return {"consumed": found, "held": [[2, 1, 2], [1]]}
 
 
-async def transact(a: Arguments) -> dict[str, Any]:
+async def transact(a: steps.Arguments) -> dict[str, Any]:
     """Committed, aborted, committed together with a group's offsets."""
     each = int(a.get("each", 10))
     read: list[Row] = []
-    options = settings(a, CLIENT) | {"transactional_id": a["id"], "linger_ms": 20}
+    options = steps.settings(a, CLIENT) | {"transactional_id": a["id"], "linger_ms": 20}
     async with AIOKafkaProducer(**options) as producer:
         await producer.begin_transaction()
         committed = await send(producer, a, 0, each)
@@ -133,7 +124,7 @@ async def transact(a: Arguments) -> dict[str, Any]:
     return {"produced": committed, "aborted": aborted, "consumed": read}
 
 
-async def journey(a: Arguments) -> dict[str, Any]:
+async def journey(a: steps.Arguments) -> dict[str, Any]:
     """A producer and a consumer that go on for seconds, while leaders move and brokers restart."""
     count, pause = int(a.get("count", 400)), int(a.get("pause", 50)) / 1000
     read: set[str] = set()
@@ -145,7 +136,7 @@ async def journey(a: Arguments) -> dict[str, Any]:
                 read.update(str(row.value) for row in await poll(consumer, 200))
 
     looking = asyncio.create_task(look())
-    async with AIOKafkaProducer(**settings(a, CLIENT), acks="all") as producer:
+    async with AIOKafkaProducer(**steps.settings(a, CLIENT), acks="all") as producer:
         sent = []
         for index in range(count):
             sent.append(await producer.send(a["topic"], value=f"r{index}".encode()))
@@ -153,15 +144,15 @@ async def journey(a: Arguments) -> dict[str, Any]:
         await asyncio.gather(*sent)
     await asyncio.wait((looking,), timeout=40)
     looking.cancel()
-    return travelled(count, read)
+    return steps.travelled(count, read)
 
 
-async def administer(a: Arguments) -> dict[str, Any]:
+async def administer(a: steps.Arguments) -> dict[str, Any]:
     """Make topics, list topics and groups, describe a group."""
-    admin = AIOKafkaAdminClient(**settings(a, CLIENT))
+    admin = AIOKafkaAdminClient(**steps.settings(a, CLIENT))
     await admin.start()
     try:
-        if made := topics(a):
+        if made := steps.topics(a):
             await admin.create_topics([NewTopic(topic, 2, 1) for topic in made])
         result: dict[str, Any] = {"topics": sorted(await admin.list_topics())}
         if "group" in a:
@@ -173,4 +164,4 @@ async def administer(a: Arguments) -> dict[str, Any]:
 
 
 if __name__ == "__main__":
-    serve(globals(), asyncio.run)
+    steps.serve(globals(), asyncio.run)

@@ -7,22 +7,13 @@ from typing import Any
 from kafka import KafkaAdminClient, KafkaConsumer, KafkaProducer, TopicPartition
 from kafka.admin import NewTopic
 
-from tests.interop.clients.steps import (
-    Arguments,
-    producing,
-    reading,
-    rows,
-    serve,
-    settings,
-    topics,
-    travelled,
-)
+from tests.interop.clients import steps
 from tests.interop.known import Row, known
 
 CLIENT = "kafka-python"
 
 
-def send(producer: KafkaProducer, a: Arguments, first: int, count: int) -> list[Row]:
+def send(producer: KafkaProducer, a: steps.Arguments, first: int, count: int) -> list[Row]:
     """Send known records and wait for their offsets."""
     sent = []
     for index in range(first, first + count):
@@ -45,19 +36,19 @@ def send(producer: KafkaProducer, a: Arguments, first: int, count: int) -> list[
     ]
 
 
-def produce(a: Arguments) -> dict[str, Any]:
+def produce(a: steps.Arguments) -> dict[str, Any]:
     """Known records with a codec and a kind of acknowledgement."""
-    producer = KafkaProducer(**settings(a, CLIENT), **producing(a))
+    producer = KafkaProducer(**steps.settings(a, CLIENT), **steps.producing(a))
     produced = send(producer, a, int(a.get("first", 0)), int(a.get("count", 60)))
     producer.close()
     return {"produced": produced}
 
 
-def reader(a: Arguments, suffix: str = "") -> KafkaConsumer:
-    return KafkaConsumer(**settings(a, CLIENT, suffix), **reading(a))
+def reader(a: steps.Arguments, suffix: str = "") -> KafkaConsumer:
+    return KafkaConsumer(**steps.settings(a, CLIENT, suffix), **steps.reading(a))
 
 
-def consume(a: Arguments) -> dict[str, Any]:
+def consume(a: steps.Arguments) -> dict[str, Any]:
     """Read `count` records, as a group of one or without a group."""
     consumer = reader(a)
     if "group" in a:
@@ -69,7 +60,7 @@ def consume(a: Arguments) -> dict[str, Any]:
     found: list[Row] = []
     end = time.monotonic() + float(a.get("seconds", 40))
     while len(found) < int(a.get("count", 60)) and time.monotonic() < end:
-        found += rows(consumer.poll(timeout_ms=500))
+        found += steps.rows(consumer.poll(timeout_ms=500))
     if "group" in a:
         consumer.commit()
     consumer.close()
@@ -79,7 +70,7 @@ def consume(a: Arguments) -> dict[str, Any]:
 class Member(threading.Thread):
     """One member of a group; a consumer of kafka-python belongs to one thread."""
 
-    def __init__(self, a: Arguments, suffix: str) -> None:
+    def __init__(self, a: steps.Arguments, suffix: str) -> None:
         super().__init__(daemon=True)
         self.a, self.suffix = a, suffix
         self.rows: list[Row] = []
@@ -91,7 +82,7 @@ class Member(threading.Thread):
         consumer = reader(self.a, self.suffix)
         consumer.subscribe([self.a["topic"]])
         while not self.leave:
-            self.rows += rows(consumer.poll(timeout_ms=200))
+            self.rows += steps.rows(consumer.poll(timeout_ms=200))
             self.holds = len(consumer.assignment())
         consumer.commit()
         consumer.close()
@@ -104,7 +95,7 @@ class Member(threading.Thread):
             time.sleep(0.05)
 
 
-def rebalance(a: Arguments) -> dict[str, Any]:
+def rebalance(a: steps.Arguments) -> dict[str, Any]:
     """A second member joins, shares the work and leaves."""
     first = Member(a, "-1")
     first.await_(2)
@@ -120,10 +111,10 @@ def rebalance(a: Arguments) -> dict[str, Any]:
     return {"consumed": first.rows + second.rows, "held": [[2, 1, 2], [1]]}
 
 
-def transact(a: Arguments) -> dict[str, Any]:
+def transact(a: steps.Arguments) -> dict[str, Any]:
     """Committed and aborted."""
     each = int(a.get("each", 10))
-    producer = KafkaProducer(**settings(a, CLIENT), transactional_id=a["id"], linger_ms=20)
+    producer = KafkaProducer(**steps.settings(a, CLIENT), transactional_id=a["id"], linger_ms=20)
     producer.init_transactions()
     producer.begin_transaction()
     committed = send(producer, a, 0, each)
@@ -135,10 +126,10 @@ def transact(a: Arguments) -> dict[str, Any]:
     return {"produced": committed, "aborted": aborted, "consumed": []}
 
 
-def journey(a: Arguments) -> dict[str, Any]:
+def journey(a: steps.Arguments) -> dict[str, Any]:
     """A producer and a consumer that go on for seconds, while leaders move and brokers restart."""
     count, pause = int(a.get("count", 400)), int(a.get("pause", 50)) / 1000
-    producer = KafkaProducer(**settings(a, CLIENT), acks="all", retries=50)
+    producer = KafkaProducer(**steps.settings(a, CLIENT), acks="all", retries=50)
     member = Member(a, "-reader")
     futures = []
     for index in range(count):
@@ -157,13 +148,13 @@ def journey(a: Arguments) -> dict[str, Any]:
         time.sleep(0.1)
     member.leave = True
     member.join(30)
-    return travelled(count, read())
+    return steps.travelled(count, read())
 
 
-def administer(a: Arguments) -> dict[str, Any]:
+def administer(a: steps.Arguments) -> dict[str, Any]:
     """Make topics, list topics and groups, describe a group."""
-    admin = KafkaAdminClient(**settings(a, CLIENT))
-    if made := topics(a):
+    admin = KafkaAdminClient(**steps.settings(a, CLIENT))
+    if made := steps.topics(a):
         admin.create_topics([NewTopic(topic, 2, 1) for topic in made])
     result: dict[str, Any] = {"topics": sorted(admin.list_topics())}
     if "group" in a:
@@ -174,4 +165,4 @@ def administer(a: Arguments) -> dict[str, Any]:
 
 
 if __name__ == "__main__":
-    serve(globals())
+    steps.serve(globals())

@@ -16,14 +16,7 @@ from kafkascope.analyzer.bodies.waits import WAITING
 from kafkascope.analyzer.conversation.phases import API_VERSIONS, SASL_AUTHENTICATE, SASL_HANDSHAKE
 from kafkascope.analyzer.exchanges.offline import open_capture
 from kafkascope.analyzer.model import Exchange, Request, Response
-from kafkascope.analyzer.requestlog import printing
-from kafkascope.analyzer.requestlog.model import (
-    NOT_LOGGED,
-    BrokerTimes,
-    Completed,
-    LoggedBody,
-    LoggedConnection,
-)
+from kafkascope.analyzer.requestlog import model, printing
 from tests.kit.samples import SAMPLES
 
 SOURCE: Final = SAMPLES / "demo.pcap.zst"
@@ -53,12 +46,12 @@ def line_of(exchange: Exchange) -> tuple[int, bytes]:
     assert exchange.api_key is not None
     assert exchange.api_version is not None
     assert exchange.correlation_id is not None
-    completed = Completed(
+    completed = model.Completed(
         form="json",
         written_ns=end_ns // MS * MS,
         level="DEBUG",
         total_ns=took_ns,
-        times=BrokerTimes(
+        times=model.BrokerTimes(
             request_queue_ns, local_ns, wait_ns, response_queue_ns, send_ns, throttle_ns
         ),
         api_key=exchange.api_key,
@@ -68,7 +61,7 @@ def line_of(exchange: Exchange) -> tuple[int, bytes]:
         client_id=exchange.client_id,
         forwarded=False,
         deprecated=False,
-        connection=LoggedConnection((broker, port), (client, client_port), number),
+        connection=model.LoggedConnection((broker, port), (client, client_port), number),
         security_protocol="SASL_PLAINTEXT" if user else "PLAINTEXT",
         principal=f"User:{user or 'ANONYMOUS'}",
         listener="SASL" if user else "PLAINTEXT",
@@ -87,11 +80,11 @@ def _micros(time_ns: float) -> int:
     return round(time_ns / 1000) * 1000
 
 
-def _body(side: Request | Response | None) -> LoggedBody:
+def _body(side: Request | Response | None) -> model.LoggedBody:
     decoded = None if side is None else side.decoded
     if decoded is None:
-        return LoggedBody(None, None, NOT_LOGGED)
-    return LoggedBody(decoded.body, decoded.layout, "")
+        return model.LoggedBody(None, None, model.NOT_LOGGED)
+    return model.LoggedBody(decoded.body, decoded.layout, "")
 
 
 def lines() -> Iterator[bytes]:

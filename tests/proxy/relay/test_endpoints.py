@@ -11,17 +11,7 @@ from kafkascope.dissectors.layout import ArrayWire, StructWire, Wire
 from kafkascope.dissectors.registry import APIS, decode_response, layout_of, message
 from kafkascope.proxy.relay.endpoints import ENDPOINTS, LEFT_ALONE
 from kafkascope.proxy.rules.verdicts import BROKER, CLIENT
-from tests.kit.proxy import (
-    API_VERSIONS,
-    FETCH,
-    METADATA,
-    PRODUCE,
-    Bench,
-    endpoint,
-    fetched,
-    request,
-    response,
-)
+from tests.kit import proxy as kit
 
 ADDRESS_NAMES = ("host", "port", "endpoint", "listener", "address", "url", "uri")
 NOT_ADDRESSES = frozenset(
@@ -78,8 +68,8 @@ def test_the_tables_name_nothing_that_is_not_there() -> None:
         assert all(f"{struct}.host".lstrip(".") in known for struct in structs)
 
 
-def rewritten(bench: Bench, key: int, version: int, frame: bytes) -> bytes:
-    bench.exchange(request(key, version, {"acks": 1} if key == PRODUCE else None), frame)
+def rewritten(bench: kit.Bench, key: int, version: int, frame: bytes) -> bytes:
+    bench.exchange(kit.request(key, version, {"acks": 1} if key == kit.PRODUCE else None), frame)
     return bench.sent(CLIENT)
 
 
@@ -98,7 +88,7 @@ def with_address(key: int, version: int) -> dict[str, Any]:
             kind = {"endpoint_type": 1} if version >= 1 else {}
             return {"brokers": [{"broker_id": 2, **broker, **fenced}], **kind}
         case _:
-            return {"node_endpoints": [endpoint(2)]}
+            return {"node_endpoints": [kit.endpoint(2)]}
 
 
 def has_addresses(key: int, version: int) -> bool:
@@ -117,16 +107,16 @@ CASES = [
 
 @pytest.mark.parametrize(("key", "version"), CASES)
 def test_addresses_become_ours_in_every_version(key: int, version: int) -> None:
-    bench = Bench()
+    bench = kit.Bench()
     if not has_addresses(key, version):
-        plain = response(key, version)
+        plain = kit.response(key, version)
         assert rewritten(bench, key, version, plain) == plain
         return
     body = with_address(key, version)
-    if version < 1 and key == METADATA:
+    if version < 1 and key == kit.METADATA:
         for broker in body["brokers"]:
             del broker["rack"]
-    sent = rewritten(bench, key, version, response(key, version, body))
+    sent = rewritten(bench, key, version, kit.response(key, version, body))
     assert b"10.9.8.7" not in sent
     told = decode_response(sent[4:], key, version).body
     for name in ENDPOINTS[key]:
@@ -144,38 +134,38 @@ def test_addresses_become_ours_in_every_version(key: int, version: int) -> None:
 def test_a_listener_accepts_before_the_response_is_sent() -> None:
     import socket
 
-    bench = Bench()
-    bench.feed(CLIENT, request(METADATA, 12))
-    actions = bench.feed(BROKER, response(METADATA, 12, {"brokers": [endpoint(2)]}))
+    bench = kit.Bench()
+    bench.feed(CLIENT, kit.request(kit.METADATA, 12))
+    actions = bench.feed(BROKER, kit.response(kit.METADATA, 12, {"brokers": [kit.endpoint(2)]}))
     assert actions
     port = bench.nodes.listeners[2].address.port
     socket.create_connection(("127.0.0.1", port)).close()
 
 
 def test_no_broker_and_controllers_are_left_alone() -> None:
-    bench = Bench()
-    none = response(10, 3, {"error_code": 15, "node_id": -1, "host": "", "port": -1})
+    bench = kit.Bench()
+    none = kit.response(10, 3, {"error_code": 15, "node_id": -1, "host": "", "port": -1})
     assert rewritten(bench, 10, 3, none) == none
-    bench = Bench()
+    bench = kit.Bench()
     broker = {"broker_id": 3000, "host": "10.1.1.1", "port": 9093, "rack": None}
-    controllers = response(60, 1, {"endpoint_type": 2, "brokers": [broker]})
+    controllers = kit.response(60, 1, {"endpoint_type": 2, "brokers": [broker]})
     assert rewritten(bench, 60, 1, controllers) == controllers
     assert not bench.nodes.listeners
 
 
-@pytest.mark.parametrize("version", range(16, APIS[FETCH].versions.high + 1))
+@pytest.mark.parametrize("version", range(16, APIS[kit.FETCH].versions.high + 1))
 @pytest.mark.parametrize("host", ["10.9.8.7", "192.168.100.200", "broker-2.example.com", "b", "bb"])
 def test_a_huge_fetch_is_changed_at_its_end_without_its_length(version: int, host: str) -> None:
-    bench = Bench()
-    bench.feed(CLIENT, request(FETCH, version))
-    original = fetched(version, [endpoint(2, host), endpoint(3, host)], records=200_000)
+    bench = kit.Bench()
+    bench.feed(CLIENT, kit.request(kit.FETCH, version))
+    original = kit.fetched(version, [kit.endpoint(2, host), kit.endpoint(3, host)], records=200_000)
     for at in range(0, len(original), 40_000):
         bench.feed(BROKER, original[at : at + 40_000])
         assert len(bench.relay.directions[BROKER].body) < 1000, "it must not be kept"
     sent = bench.sent(CLIENT)
     assert len(sent) == len(original)
-    before = decode_response(original[4:], FETCH, version)
-    after = decode_response(sent[4:], FETCH, version)
+    before = decode_response(original[4:], kit.FETCH, version)
+    after = decode_response(sent[4:], kit.FETCH, version)
     assert after.end == len(sent) - 4
     told = after.body.pop("node_endpoints")
     before.body.pop("node_endpoints")
@@ -190,23 +180,23 @@ def test_a_huge_fetch_is_changed_at_its_end_without_its_length(version: int, hos
 
 @pytest.mark.parametrize("spare", range(140))
 def test_any_spare_length_is_filled(spare: int) -> None:
-    bench = Bench()
-    bench.feed(CLIENT, request(FETCH, 18))
+    bench = kit.Bench()
+    bench.feed(CLIENT, kit.request(kit.FETCH, 18))
     host = "127.0.0.1" + "x" * spare
-    original = fetched(18, [endpoint(2, host)], records=70_000)
+    original = kit.fetched(18, [kit.endpoint(2, host)], records=70_000)
     bench.feed(BROKER, original[:50_000])
     bench.feed(BROKER, original[50_000:])
     sent = bench.sent(CLIENT)
-    told = decode_response(sent[4:], FETCH, 18)
+    told = decode_response(sent[4:], kit.FETCH, 18)
     assert len(sent) == len(original)
     assert told.end == len(sent) - 4
     assert [e["host"] for e in told.body["node_endpoints"]] == ["127.0.0.1"]
 
 
 def test_a_fetch_without_addresses_passes_as_it_comes() -> None:
-    bench = Bench()
-    bench.feed(CLIENT, request(FETCH, 18))
-    original = fetched(18, [], records=100_000)
+    bench = kit.Bench()
+    bench.feed(CLIENT, kit.request(kit.FETCH, 18))
+    original = kit.fetched(18, [], records=100_000)
     for at in range(0, len(original), 30_000):
         piece = original[at : at + 30_000]
         sent = b"".join(bytes(a.data) for a in bench.feed(BROKER, piece))
@@ -216,43 +206,46 @@ def test_a_fetch_without_addresses_passes_as_it_comes() -> None:
 
 def test_versions_are_capped_only_where_addresses_are(caplog: pytest.LogCaptureFixture) -> None:
     offered = [
-        {"api_key": PRODUCE, "min_version": 3, "max_version": 99},
-        {"api_key": METADATA, "min_version": 90, "max_version": 99},
+        {"api_key": kit.PRODUCE, "min_version": 3, "max_version": 99},
+        {"api_key": kit.METADATA, "min_version": 90, "max_version": 99},
         {"api_key": 12, "min_version": 0, "max_version": 99},
         {"api_key": 777, "min_version": 0, "max_version": 5},
     ]
-    frame = response(API_VERSIONS, 3, {"api_keys": offered})
+    frame = kit.response(kit.API_VERSIONS, 3, {"api_keys": offered})
     for _ in range(2):
-        bench = Bench()
-        told = decode_response(rewritten(bench, API_VERSIONS, 3, frame)[4:], API_VERSIONS, 3)
+        bench = kit.Bench()
+        told = decode_response(
+            rewritten(bench, kit.API_VERSIONS, 3, frame)[4:], kit.API_VERSIONS, 3
+        )
         highest = {each["api_key"]: each["max_version"] for each in told.body["api_keys"]}
-        assert highest == {PRODUCE: APIS[PRODUCE].versions.high, 12: 99, 777: 5}
+        assert highest == {kit.PRODUCE: APIS[kit.PRODUCE].versions.high, 12: 99, 777: 5}
     assert "--no-clamp" in caplog.text
-    bench = Bench()
+    bench = kit.Bench()
     bench.hub.versions = None
-    assert rewritten(bench, API_VERSIONS, 3, frame) == frame
+    assert rewritten(bench, kit.API_VERSIONS, 3, frame) == frame
 
 
 def test_a_repeated_answer_is_changed_from_memory_and_has_its_own_id() -> None:
-    bench = Bench()
-    body = {"brokers": [endpoint(1), endpoint(2)]}
+    bench = kit.Bench()
+    body = {"brokers": [kit.endpoint(1), kit.endpoint(2)]}
     for number in (5, 6, 7):
         bench.actions.clear()
         bench.exchange(
-            request(METADATA, 12, correlation_id=number),
-            response(METADATA, 12, body, correlation_id=number),
+            kit.request(kit.METADATA, 12, correlation_id=number),
+            kit.response(kit.METADATA, 12, body, correlation_id=number),
         )
-        told = decode_response(bench.sent(CLIENT)[4:], METADATA, 12)
+        told = decode_response(bench.sent(CLIENT)[4:], kit.METADATA, 12)
         assert told.header["correlation_id"] == number
         assert [b["host"] for b in told.body["brokers"]] == ["127.0.0.1"] * 2
     assert bench.hub.metrics.get("rewrites_total", "Metadata") == 3
 
 
 def test_a_broker_that_moves_keeps_its_listener() -> None:
-    bench = Bench()
+    bench = kit.Bench()
     for port in (9092, 9999):
         bench.exchange(
-            request(METADATA, 12), response(METADATA, 12, {"brokers": [endpoint(2, port=port)]})
+            kit.request(kit.METADATA, 12),
+            kit.response(kit.METADATA, 12, {"brokers": [kit.endpoint(2, port=port)]}),
         )
     assert len(bench.listening.opened) == 1
     assert bench.nodes.candidates(2) == [("10.9.8.7", 9999)]
@@ -264,9 +257,12 @@ def test_a_port_that_is_taken_ends_the_connection_instead_of_leaking(
     import socket
 
     with socket.create_server(("127.0.0.1", 0)) as taken:
-        bench = Bench()
+        bench = kit.Bench()
         bench.nodes.port_base = taken.getsockname()[1] - 2
-        bench.exchange(request(METADATA, 12), response(METADATA, 12, {"brokers": [endpoint(2)]}))
+        bench.exchange(
+            kit.request(kit.METADATA, 12),
+            kit.response(kit.METADATA, 12, {"brokers": [kit.endpoint(2)]}),
+        )
     assert bench.sent(CLIENT) == b""
     assert bench.context.over
     assert "cannot listen" in caplog.text

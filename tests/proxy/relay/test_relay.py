@@ -15,43 +15,28 @@ from kafkascope.proxy.limits import LIMITS
 from kafkascope.proxy.relay.endpoints import ENDPOINTS, WHOLE, walk_of
 from kafkascope.proxy.relay.skipping import Program, Unwalkable, Walk, tail_of
 from kafkascope.proxy.rules.verdicts import BROKER, CLIENT, Delay, End, Send, Throttle, WakeUp
-from tests.kit.proxy import (
-    API_VERSIONS,
-    FETCH,
-    METADATA,
-    PRODUCE,
-    Always,
-    Bench,
-    Tape,
-    beat,
-    endpoint,
-    fetched,
-    produce,
-    pulse,
-    request,
-    response,
-)
+from tests.kit import proxy as kit
 from tests.kit.wire import framed
 
 
 def test_what_nobody_needs_passes_as_one_piece() -> None:
-    bench = Bench()
-    data = b"".join(beat(n) for n in range(50))
+    bench = kit.Bench()
+    data = b"".join(kit.beat(n) for n in range(50))
     bench.feed(CLIENT, data[:100])  # the first frame shows that it is Kafka
     assert bench.relay.feed(CLIENT, data[100:], 1) is None
     assert len(bench.relay.pairing) == 50
 
 
 def test_a_large_frame_is_not_kept() -> None:
-    bench = Bench()
-    data = produce(size=300_000)
+    bench = kit.Bench()
+    data = kit.produce(size=300_000)
     for at in range(0, len(data), 50_000):
         piece = data[at : at + 50_000]
         assert bench.feed(CLIENT, piece) == [Send(BROKER, piece)]
 
 
 def test_a_produce_whose_acks_do_not_come_is_not_kept() -> None:
-    bench = Bench()
+    bench = kit.Bench()
     rest = b"\0" + b"\xff\xff\xff\x7f" + bytes(300_000)  # a transactional id of 256 MB
     head = struct.pack(">ihhih", 1 << 30, 0, 9, 1, 0)
     for at in range(0, len(rest), 10_000):
@@ -62,29 +47,31 @@ def test_a_produce_whose_acks_do_not_come_is_not_kept() -> None:
 
 
 def test_the_acks_of_a_transaction_are_found() -> None:
-    bench = Bench()
+    bench = kit.Bench()
     body = {"transactional_id": "tx" * 40, "acks": 0, "timeout_ms": 1, "topic_data": []}
     for version in (3, 8, 9, 12):
-        bench.feed(CLIENT, request(PRODUCE, version, body))
+        bench.feed(CLIENT, kit.request(kit.PRODUCE, version, body))
     assert len(bench.relay.pairing) == 0
 
 
 TRAFFIC_IN = (
-    request(API_VERSIONS, 3)
-    + request(METADATA, 12, correlation_id=2)
-    + produce(correlation_id=3)
-    + produce(acks=0, correlation_id=4)
-    + request(FETCH, 16, correlation_id=5)
-    + beat(6)
-    + request(FETCH, 12, correlation_id=7)
+    kit.request(kit.API_VERSIONS, 3)
+    + kit.request(kit.METADATA, 12, correlation_id=2)
+    + kit.produce(correlation_id=3)
+    + kit.produce(acks=0, correlation_id=4)
+    + kit.request(kit.FETCH, 16, correlation_id=5)
+    + kit.beat(6)
+    + kit.request(kit.FETCH, 12, correlation_id=7)
 )
 TRAFFIC_OUT = (
-    response(API_VERSIONS, 3)
-    + response(METADATA, 12, {"brokers": [endpoint(1), endpoint(2)]}, correlation_id=2)
-    + response(PRODUCE, 9, correlation_id=3)
-    + fetched(16, [endpoint()], correlation_id=5)
-    + pulse(6)
-    + fetched(12, [], 3000, correlation_id=7)
+    kit.response(kit.API_VERSIONS, 3)
+    + kit.response(
+        kit.METADATA, 12, {"brokers": [kit.endpoint(1), kit.endpoint(2)]}, correlation_id=2
+    )
+    + kit.response(kit.PRODUCE, 9, correlation_id=3)
+    + kit.fetched(16, [kit.endpoint()], correlation_id=5)
+    + kit.pulse(6)
+    + kit.fetched(12, [], 3000, correlation_id=7)
 )
 
 
@@ -100,8 +87,8 @@ def pieces(data: bytes, cuts: list[int]) -> list[bytes]:
     st.booleans(),
 )
 def test_any_chunking_gives_the_same_bytes(ins: list[int], outs: list[int], rule: bool) -> None:
-    whole = Bench()
-    bench = Bench(*[Always(CLIENT), Always(BROKER)] if rule else [])
+    whole = kit.Bench()
+    bench = kit.Bench(*[kit.Always(CLIENT), kit.Always(BROKER)] if rule else [])
     # The same ports, so that the same bytes have to come out.
     whole.nodes.port_base = bench.nodes.port_base = None
     whole.exchange(TRAFFIC_IN, TRAFFIC_OUT)
@@ -120,7 +107,7 @@ def test_any_chunking_gives_the_same_bytes(ins: list[int], outs: list[int], rule
 def test_garbage_passes_unchanged_or_ends_the_connection(
     one: bytes, other: bytes, rule: bool
 ) -> None:
-    bench = Bench(*[Always(CLIENT), Always(BROKER)] if rule else [])
+    bench = kit.Bench(*[kit.Always(CLIENT), kit.Always(BROKER)] if rule else [])
     bench.exchange(one, other)
     bench.relay.eof(CLIENT, 1)
     if not bench.context.over:
@@ -130,7 +117,7 @@ def test_garbage_passes_unchanged_or_ends_the_connection(
 @settings(max_examples=200, deadline=None)
 @given(st.data())
 def test_damaged_traffic_never_raises(data: st.DataObject) -> None:
-    bench = Bench()
+    bench = kit.Bench()
     damaged_in, damaged_out = bytearray(TRAFFIC_IN), bytearray(TRAFFIC_OUT)
     for target in (damaged_in, damaged_out):
         for _ in range(data.draw(st.integers(0, 4))):
@@ -150,8 +137,8 @@ def test_another_protocol_gets_a_sentence_and_a_closed_door(
     start: bytes, word: str, kept: int, caplog: pytest.LogCaptureFixture
 ) -> None:
     """The recording gets what tells the protocol, and nothing that may be secret."""
-    bench = Bench()
-    tape = Tape(bench)
+    bench = kit.Bench()
+    tape = kit.Tape(bench)
     bench.feed(CLIENT, start)
     assert bench.others() == [End(CLIENT, "fin"), End(BROKER, "fin")]
     assert bench.sent(BROKER) == b""
@@ -162,33 +149,37 @@ def test_another_protocol_gets_a_sentence_and_a_closed_door(
 
 
 def test_two_gigabytes_announced_are_passed_on_without_a_buffer() -> None:
-    bench = Bench()
+    bench = kit.Bench()
     bench.feed(CLIENT, b"\x7f\xff\xff\xff" + bytes(1000))
     assert bench.sent(BROKER) == b"\x7f\xff\xff\xff" + bytes(1000)
     assert bench.context.opaque
 
 
 def test_a_token_without_answer_does_not_hide_the_metadata_behind_it() -> None:
-    bench = Bench()
-    bench.exchange(request(17, 0, {"mechanism": "GSSAPI"}) + framed(b"\x60token"), response(17, 0))
+    bench = kit.Bench()
     bench.exchange(
-        request(METADATA, 1, correlation_id=9),
-        response(METADATA, 1, {"brokers": [endpoint()]}, correlation_id=9),
+        kit.request(17, 0, {"mechanism": "GSSAPI"}) + framed(b"\x60token"), kit.response(17, 0)
+    )
+    bench.exchange(
+        kit.request(kit.METADATA, 1, correlation_id=9),
+        kit.response(kit.METADATA, 1, {"brokers": [kit.endpoint()]}, correlation_id=9),
     )
     assert b"10.9.8.7" not in bench.sent(CLIENT)
 
 
 def test_a_delayed_response_still_gets_our_addresses() -> None:
-    bench = Bench(Always(BROKER, Delay(5), look="head"))
-    bench.exchange(request(METADATA, 12), response(METADATA, 12, {"brokers": [endpoint()]}))
+    bench = kit.Bench(kit.Always(BROKER, Delay(5), look="head"))
+    bench.exchange(
+        kit.request(kit.METADATA, 12), kit.response(kit.METADATA, 12, {"brokers": [kit.endpoint()]})
+    )
     bench.wake()
     assert bench.sent(CLIENT)
     assert b"10.9.8.7" not in bench.sent(CLIENT)
 
 
 def test_a_throttled_frame_goes_in_slices() -> None:
-    bench = Bench(Always(CLIENT, Throttle(1000.0), look="head"))
-    data = produce(size=500)
+    bench = kit.Bench(kit.Always(CLIENT, Throttle(1000.0), look="head"))
+    data = kit.produce(size=500)
     bench.feed(CLIENT, data)
     turns = 0
     while bench.sent(BROKER) != data:
@@ -200,19 +191,19 @@ def test_a_throttled_frame_goes_in_slices() -> None:
 
 
 def test_a_rule_that_fails_lets_the_frame_pass(caplog: pytest.LogCaptureFixture) -> None:
-    class Broken(Always):
+    class Broken(kit.Always):
         def judge(self, frame: Any) -> Any:
             raise RuntimeError("oops")
 
-    bench = Bench(Broken(CLIENT))
-    data = beat()
+    bench = kit.Bench(Broken(CLIENT))
+    data = kit.beat()
     bench.feed(CLIENT, data)
     assert bench.sent(BROKER) == data
     assert "oops" in caplog.text
 
 
 def test_however_much_was_said_what_is_new_is_said() -> None:
-    hub = Bench().hub
+    hub = kit.Bench().hub
     for number in range(LIMITS.notices_once + 5):
         hub.once(f"connection {number}", "one of many")
     hub.once("listener", "something else")
@@ -230,7 +221,9 @@ PROGRAMS: list[Program] = [
     for version in range(APIS[key].versions.low, APIS[key].versions.high + 1)
     if (steps := walk_of(key, version))
 ]
-FETCHED = [fetched(18, ends, records=size)[4:] for ends in ([], [endpoint(1)]) for size in (9, 999)]
+FETCHED = [
+    kit.fetched(18, ends, records=size)[4:] for ends in ([], [kit.endpoint(1)]) for size in (9, 999)
+]
 
 
 def whole(steps: Program, payload: bytes) -> int | str | None:

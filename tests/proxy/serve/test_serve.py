@@ -9,16 +9,9 @@ import sys
 
 import pytest
 
+from kafkascope.dissectors import registry
 from kafkascope.dissectors.codec.walk import fitted
 from kafkascope.dissectors.reference.codes import ERRORS
-from kafkascope.dissectors.registry import (
-    APIS,
-    Decoded,
-    api_named,
-    example,
-    layout_of,
-    write_layout,
-)
 from kafkascope.proxy.replay.peer import PeerError
 from kafkascope.proxy.serve.broker import LOGIN, Broker
 from kafkascope.proxy.serve.request import Code
@@ -34,18 +27,18 @@ def test_error_codes_have_the_names_of_the_protocol():
 def test_every_handler_is_for_an_api():
     with library_of("libraries.pcap") as served:
         broker = Broker(*served, {1: ("127.0.0.1", 1)})
-        assert set(broker.handlers) | LOGIN <= {api.name for api in APIS.values()}
+        assert set(broker.handlers) | LOGIN <= {api.name for api in registry.APIS.values()}
 
 
-@pytest.mark.parametrize("key", sorted(APIS))
+@pytest.mark.parametrize("key", sorted(registry.APIS))
 def test_any_body_fits_any_version(key):
-    api = APIS[key]
+    api = registry.APIS[key]
     name = f"{api.name}Response"
-    newest = example(name, api.versions.high)
+    newest = registry.example(name, api.versions.high)
     for version in range(api.versions.low, api.versions.high + 1):
-        layout = layout_of(name, version)
-        write_layout(layout, fitted(layout, newest))
-        write_layout(layout, fitted(layout, {}))
+        layout = registry.layout_of(name, version)
+        registry.write_layout(layout, fitted(layout, newest))
+        registry.write_layout(layout, fitted(layout, {}))
 
 
 async def test_captured_answers_have_our_addresses_and_others_are_said():
@@ -159,7 +152,7 @@ def test_without_an_api_versions_answer_everything_that_needs_no_answer_is_offer
         model.versions.clear()
         model.used_versions.clear()
         broker = Broker(model, library, {1: ("127.0.0.1", 1)})
-        assert {APIS[key].name for key in broker.versions} == set(broker.handlers) | LOGIN
+        assert {registry.APIS[key].name for key in broker.versions} == set(broker.handlers) | LOGIN
 
 
 async def test_several_captured_brokers_are_several_listeners():
@@ -182,10 +175,10 @@ async def test_the_original_pace_is_that_of_the_capture(monkeypatch):
     async def answer(**options: bool) -> None:
         broker = Broker(model, library, {1: ("127.0.0.1", 1)}, **options)
         for name in ("Metadata", "GetTelemetrySubscriptions", "Heartbeat"):
-            layout = layout_of(f"{name}Request", 0)
-            body = example(f"{name}Request", 0)
-            decoded = Decoded(name, 0, {}, body, 0, 0, "", layout, layout)
-            await broker.respond(api_named(name).key, 0, "client", decoded)
+            layout = registry.layout_of(f"{name}Request", 0)
+            body = registry.example(f"{name}Request", 0)
+            decoded = registry.Decoded(name, 0, {}, body, 0, 0, "", layout, layout)
+            await broker.respond(registry.api_named(name).key, 0, "client", decoded)
 
     monkeypatch.setattr("kafkascope.proxy.serve.broker.asyncio.sleep", sleep)
     with library_of("libraries.pcap") as (model, library):

@@ -14,16 +14,7 @@ from hypothesis import strategies as st
 from scapy.layers.tls.crypto.prf import PRF
 from scapy.layers.tls.crypto.suites import _tls_cipher_suites
 
-from kafkascope.captures.tls.keys.derive import (
-    Keys,
-    expand_label,
-    extended_master_secret,
-    key_block,
-    master_secret,
-    next_secret,
-    prf,
-    traffic_keys,
-)
+from kafkascope.captures.tls.keys import derive
 from kafkascope.captures.tls.keys.suites import SUITE_NAMES, Suite, suite_of, version_name
 from tests.captures.tls.rfc8448 import CLIENT_TRAFFIC, HEX, SERVER_TRAFFIC
 
@@ -35,20 +26,20 @@ SERVER_HANDSHAKE = HEX("b67b7d690cc16c4e75e54213cb2d37b4e9c912bcded9105d42befd59
 
 def test_keys_of_rfc_8448() -> None:
     suite = suite_of(0x1301)
-    assert traffic_keys(suite, SERVER_HANDSHAKE) == Keys(
+    assert derive.traffic_keys(suite, SERVER_HANDSHAKE) == derive.Keys(
         HEX("3fce516009c21727d0f2e4e86ee403bc"), HEX("5d313eb2671276ee13000b30")
     )
-    assert traffic_keys(suite, SERVER_TRAFFIC) == Keys(
+    assert derive.traffic_keys(suite, SERVER_TRAFFIC) == derive.Keys(
         HEX("9f02283b6c9c07efc26bb9f2ac92e356"), HEX("cf782b88dd83549aadf1e984")
     )
-    assert traffic_keys(suite, CLIENT_TRAFFIC) == Keys(
+    assert derive.traffic_keys(suite, CLIENT_TRAFFIC) == derive.Keys(
         HEX("17422dda596ed5d9acd890e3c63f5051"), HEX("5b78923dee08579033e523d9")
     )
 
 
 def test_the_prf_has_the_known_vectors() -> None:
     """Published on the mailing list of the TLS working group; RFC 5246 has none itself."""
-    assert prf(
+    assert derive.prf(
         "sha256",
         HEX("9bbe436ba940f017b17652849a71db35"),
         b"test label",
@@ -59,7 +50,7 @@ def test_the_prf_has_the_known_vectors() -> None:
         "f9af0fa022f7077def17abfd3797c0564bab4fbc91666e9def9b97fce34f796789baa48082d122ee42c5a72e5a51"
         "10fff70187347b66"
     )
-    assert prf(
+    assert derive.prf(
         "sha384",
         HEX("b80b733d6ceefcdc71566ea48e5567df"),
         b"test label",
@@ -86,17 +77,17 @@ def test_expansions_are_those_of_others(
     full = b"tls13 " + label
     info = length.to_bytes(2, "big") + bytes([len(full)]) + full + bytes([len(context)]) + context
     theirs = HKDFExpand(HASHES[name], length, info).derive(secret)
-    assert expand_label(name, secret, label, context, length) == theirs
+    assert derive.expand_label(name, secret, label, context, length) == theirs
     theirs = PRF(name, 0x0303).prf(secret, label, context, length)
-    assert prf(name, secret, label, context, length) == theirs
+    assert derive.prf(name, secret, label, context, length) == theirs
 
 
 def test_a_key_update_derives_a_secret_of_the_same_size() -> None:
     for number, size in ((0x1301, 32), (0x1302, 48)):
         suite = suite_of(number)
-        secret = next_secret(suite, bytes(size))
+        secret = derive.next_secret(suite, bytes(size))
         assert len(secret) == size
-        assert secret == expand_label(suite.hash, bytes(size), b"traffic upd", b"", size)
+        assert secret == derive.expand_label(suite.hash, bytes(size), b"traffic upd", b"", size)
 
 
 @given(st.binary(min_size=48, max_size=48), st.binary(min_size=32, max_size=32))
@@ -105,12 +96,14 @@ def test_master_secrets_and_key_blocks_are_scapys(premaster: bytes, seed: bytes)
     for number in (0x9C, 0x9D, 0x2F, 0xC028, 0xCCA8, 0xC0AC):
         suite = suite_of(number)
         theirs = PRF(suite.hash, 0x0303)
-        master = master_secret(suite, premaster, client, server)
+        master = derive.master_secret(suite, premaster, client, server)
         assert master == theirs.compute_master_secret(premaster, client, server)
-        assert extended_master_secret(suite, premaster, seed) == theirs.compute_master_secret(
+        assert derive.extended_master_secret(
+            suite, premaster, seed
+        ) == theirs.compute_master_secret(
             premaster, client, server, extms=True, handshake_hash=seed
         )
-        first, second = key_block(suite, master, client, server)
+        first, second = derive.key_block(suite, master, client, server)
         iv = 12 if "chacha" in suite.cipher else 0 if suite.mac else 4
         assert {len(first.iv), len(second.iv)} == {iv}
         assert {len(first.key), len(second.key)} == {suite.key_size}
@@ -126,7 +119,7 @@ def test_master_secrets_and_key_blocks_are_scapys(premaster: bytes, seed: bytes)
 
 
 def test_keys_do_not_print_themselves() -> None:
-    assert "17" not in repr(Keys(b"\x17" * 16, b"17" * 6))
+    assert "17" not in repr(derive.Keys(b"\x17" * 16, b"17" * 6))
 
 
 SUITES = {number: suite_of(number) for number in SUITE_NAMES}

@@ -14,23 +14,7 @@ from kafkascope.proxy.rules import intercepted
 from kafkascope.proxy.rules.faults import Fault, FaultError, parse_fault
 from kafkascope.proxy.rules.rules import Chain
 from kafkascope.proxy.rules.verdicts import BROKER, CLIENT, End
-from tests.kit.proxy import (
-    API_VERSIONS,
-    FETCH,
-    HEARTBEAT,
-    METADATA,
-    PRODUCE,
-    Bench,
-    beat,
-    fetched,
-    fetched_partition,
-    opened,
-    produce,
-    produced_records,
-    pulse,
-    request,
-    response,
-)
+from tests.kit import proxy as kit
 
 OFFSET_FETCH = 9
 RECORDS = [
@@ -39,24 +23,24 @@ RECORDS = [
 ]
 
 
-def bench_with(*rules: str) -> tuple[Bench, list[Fault]]:
-    bench = Bench(*rules)
+def bench_with(*rules: str) -> tuple[kit.Bench, list[Fault]]:
+    bench = kit.Bench(*rules)
     return bench, bench.rules
 
 
 def fetch_of(records: bytes, correlation_id: int = 1) -> bytes:
-    return fetched(12, records=records, correlation_id=correlation_id)
+    return kit.fetched(12, records=records, correlation_id=correlation_id)
 
 
 def fetched_records(rule: str, records: bytes) -> bytes:
-    answer = Bench(rule).exchange(request(FETCH, 12), fetch_of(records))
-    return bytes(fetched_partition(answer)["records"])
+    answer = kit.Bench(rule).exchange(kit.request(kit.FETCH, 12), fetch_of(records))
+    return bytes(kit.fetched_partition(answer)["records"])
 
 
 def produced_by(rule: str, records: bytes) -> bytes:
-    bench = Bench(rule)
-    bench.feed(CLIENT, produce(records=records))
-    return produced_records(bench.sent(BROKER))
+    bench = kit.Bench(rule)
+    bench.feed(CLIENT, kit.produce(records=records))
+    return kit.produced_records(bench.sent(BROKER))
 
 
 # --- fields
@@ -66,7 +50,7 @@ def test_a_field_of_a_request_gets_another_value() -> None:
     bench, (fault,) = bench_with(
         "api == Fetch -> set request.max_wait_ms = 1, request.min_bytes += 5"
     )
-    sent = request(FETCH, 12, {"max_wait_ms": 500, "min_bytes": 1}, correlation_id=77)
+    sent = kit.request(kit.FETCH, 12, {"max_wait_ms": 500, "min_bytes": 1}, correlation_id=77)
     bench.feed(CLIENT, sent)
     told = decode_request(bench.sent(BROKER)[4:])
     assert (told.body["max_wait_ms"], told.body["min_bytes"]) == (1, 6)
@@ -85,9 +69,9 @@ def test_fields_of_a_response_are_reached_through_arrays_once() -> None:
     )
     marks = []
     for number in (1, 2):
-        asked = request(FETCH, 12, correlation_id=number)
-        answer = bench.exchange(asked, fetched(12, correlation_id=number))
-        marks.append(fetched_partition(answer)["high_watermark"])
+        asked = kit.request(kit.FETCH, 12, correlation_id=number)
+        answer = bench.exchange(asked, kit.fetched(12, correlation_id=number))
+        marks.append(kit.fetched_partition(answer)["high_watermark"])
     assert marks == [1005, 5]
 
 
@@ -96,9 +80,10 @@ def test_null_text_arrays_and_bytes() -> None:
         "api == Metadata -> set response.cluster_id = null, response.brokers = []"
     )
     bench.exchange(
-        request(METADATA, 12), response(METADATA, 12, {"cluster_id": "abc", "controller_id": 1})
+        kit.request(kit.METADATA, 12),
+        kit.response(kit.METADATA, 12, {"cluster_id": "abc", "controller_id": 1}),
     )
-    body = bench.answer(METADATA, 12)
+    body = bench.answer(kit.METADATA, 12)
     assert (body["cluster_id"], body["brokers"], body["controller_id"]) == (None, [], 1)
 
 
@@ -141,7 +126,7 @@ def test_what_no_frame_can_have_is_refused_when_the_rule_is_given(rule: str, sen
 
 def test_what_does_not_fit_then_is_told_once_and_passes() -> None:
     bench, (fault,) = bench_with("api == Fetch -> set request.max_wait_ms *= 100000")
-    whole = request(FETCH, 12, {"max_wait_ms": 500_000})
+    whole = kit.request(kit.FETCH, 12, {"max_wait_ms": 500_000})
     for _ in range(3):
         bench.feed(CLIENT, whole)
     assert bench.sent(BROKER) == whole * 3
@@ -152,7 +137,7 @@ def test_what_does_not_fit_then_is_told_once_and_passes() -> None:
 
 def test_versions_that_lack_the_field_pass_unchanged() -> None:
     bench, (fault,) = bench_with("api == Fetch -> set request.rack_id = here")
-    old = request(FETCH, 4)
+    old = kit.request(kit.FETCH, 4)
     bench.feed(CLIENT, old)
     assert bench.sent(BROKER) == old
     assert fault.trigger.fired == 0
@@ -163,16 +148,16 @@ def test_versions_that_lack_the_field_pass_unchanged() -> None:
 
 def test_lost_records_leave_a_hole_for_a_consumer() -> None:
     data = encode_batch(RECORDS, codec=1)
-    batch, records = opened(fetched_records("api == Fetch -> records lose 1", data))
+    batch, records = kit.opened(fetched_records("api == Fetch -> records lose 1", data))
     assert records == RECORDS[1:]
     assert (batch.base_offset, batch.last_offset, batch.codec) == (5, 8, 1)
-    batch, records = opened(fetched_records("api == Fetch -> records lose 9", data))
+    batch, records = kit.opened(fetched_records("api == Fetch -> records lose 9", data))
     assert (records, batch.last_offset) == ([], 8)
 
 
 def test_lost_records_never_reach_a_broker() -> None:
     data = encode_batch(RECORDS)
-    batch, records = opened(produced_by("api == Produce -> records lose 3", data))
+    batch, records = kit.opened(produced_by("api == Produce -> records lose 3", data))
     assert [each.value for each in records] == [b"v8"]
     assert (batch.base_offset, batch.last_offset, batch.record_count) == (5, 5, 1)
     assert produced_by("api == Produce -> records lose 4", data) == data
@@ -180,33 +165,33 @@ def test_lost_records_never_reach_a_broker() -> None:
 
 def test_records_come_twice_and_in_another_order() -> None:
     data = encode_batch(RECORDS)
-    _, records = opened(produced_by("-> records duplicate", data))
+    _, records = kit.opened(produced_by("-> records duplicate", data))
     assert [each.value for each in records] == [v for n in range(5, 9) for v in [b"v%d" % n] * 2]
     assert [each.offset for each in records] == list(range(5, 13))
-    _, records = opened(fetched_records("api == Fetch -> records duplicate", data))
+    _, records = kit.opened(fetched_records("api == Fetch -> records duplicate", data))
     assert [each.offset for each in records] == [5, 5, 6, 6, 7, 7, 8, 8]
     for change in (produced_by, fetched_records):
         rule = "api in {Produce, Fetch} -> records reorder" + (
             " on response" if change is fetched_records else ""
         )
-        _, records = opened(change(rule, data))
+        _, records = kit.opened(change(rule, data))
         assert [each.value for each in records] == [b"v8", b"v7", b"v6", b"v5"]
         assert [each.offset for each in records] == [5, 6, 7, 8]
 
 
 def test_contents_are_replaced() -> None:
     data = encode_batch(RECORDS, codec=4)
-    _, records = opened(produced_by("""-> records set value '{"a": 1}'""", data))
+    _, records = kit.opened(produced_by("""-> records set value '{"a": 1}'""", data))
     assert {each.value for each in records} == {b'{"a": 1}'}
-    _, records = opened(produced_by("-> records set key null", data))
+    _, records = kit.opened(produced_by("-> records set key null", data))
     assert {each.key for each in records} == {None}
-    _, records = opened(produced_by("-> records set header h=other", data))
+    _, records = kit.opened(produced_by("-> records set header h=other", data))
     assert {each.headers for each in records} == {(("h", b"other"),)}
-    _, records = opened(produced_by("-> records set timestamp -1d", data))
+    _, records = kit.opened(produced_by("-> records set timestamp -1d", data))
     assert [each.timestamp for each in records] == [
         (each.timestamp or 0) - 86_400_000 for each in RECORDS
     ]
-    _, records = opened(produced_by("-> records corrupt value", data))
+    _, records = kit.opened(produced_by("-> records corrupt value", data))
     assert [each.value for each in records] == [
         bytes(b ^ 0x20 for b in r.value or b"") for r in RECORDS
     ]
@@ -219,7 +204,7 @@ def test_what_stays_of_a_batch_is_kept() -> None:
     data = encode_batch(
         RECORDS, attributes=0x10, producer_id=4, producer_epoch=2, base_sequence=9, leader_epoch=3
     )
-    batch, _ = opened(produced_by("-> records set key x", data))
+    batch, _ = kit.opened(produced_by("-> records set key x", data))
     assert (batch.producer_id, batch.producer_epoch, batch.base_sequence) == (4, 2, 9)
     assert (batch.leader_epoch, batch.transactional) == (3, True)
 
@@ -240,13 +225,15 @@ def test_control_batches_and_old_formats_stay() -> None:
 # --- versions, members
 
 
-def offered(bench: Bench) -> dict[int, tuple[int, int]]:
+def offered(bench: kit.Bench) -> dict[int, tuple[int, int]]:
     keys = [
         {"api_key": key, "min_version": low, "max_version": high}
         for key, low, high in ((0, 3, 9), (1, 4, 12), (3, 0, 9), (18, 0, 3))
     ]
-    bench.exchange(request(API_VERSIONS, 3), response(API_VERSIONS, 3, {"api_keys": keys}))
-    body = bench.answer(API_VERSIONS, 3)
+    bench.exchange(
+        kit.request(kit.API_VERSIONS, 3), kit.response(kit.API_VERSIONS, 3, {"api_keys": keys})
+    )
+    body = bench.answer(kit.API_VERSIONS, 3)
     return {
         each["api_key"]: (each["min_version"], each["max_version"]) for each in body["api_keys"]
     }
@@ -256,10 +243,10 @@ def test_fewer_versions_are_offered_and_others_refused() -> None:
     bench, (fault,) = bench_with("-> versions Fetch <= 11, Produce 3-8, Metadata 10-12")
     assert offered(bench) == {0: (3, 8), 1: (4, 11), 18: (0, 3)}
     before = bench.sent(BROKER)
-    good = request(FETCH, 11, correlation_id=2)
+    good = kit.request(kit.FETCH, 11, correlation_id=2)
     bench.feed(CLIENT, good)
     assert bench.sent(BROKER) == before + good
-    bench.feed(CLIENT, request(FETCH, 12, correlation_id=3))
+    bench.feed(CLIENT, kit.request(kit.FETCH, 12, correlation_id=3))
     assert bench.sent(BROKER) == before + good
     assert bench.context.over
     assert any(isinstance(each, End) for each in bench.others())
@@ -277,10 +264,10 @@ def test_a_rule_and_its_companion_go_together() -> None:
 
 def test_a_member_expires_at_its_next_heartbeat() -> None:
     bench, (fault,) = bench_with("group == billing -> member expire once")
-    asked = beat(group_id="billing", generation_id=3, member_id="m")
+    asked = kit.beat(group_id="billing", generation_id=3, member_id="m")
     bench.feed(CLIENT, asked)
     assert bench.sent(BROKER) == b""
-    assert bench.answer(HEARTBEAT, 4)["error_code"] == 25
+    assert bench.answer(kit.HEARTBEAT, 4)["error_code"] == 25
     bench.feed(CLIENT, asked)
     assert bench.sent(BROKER) == asked
     assert fault.trigger.fired == 1
@@ -294,14 +281,14 @@ def test_frames_that_an_action_finds_nothing_in_do_not_count() -> None:
     bench, (fault,) = bench_with("group ~ . -> member expire nth 2")
     errors = []
     for number in range(1, 4):
-        for key in (OFFSET_FETCH, HEARTBEAT):
+        for key in (OFFSET_FETCH, kit.HEARTBEAT):
             before = len(bench.sent(CLIENT))
-            version = 4 if key == HEARTBEAT else 5
-            bench.feed(CLIENT, request(key, version, {"group_id": "g"}, correlation_id=number))
+            version = 4 if key == kit.HEARTBEAT else 5
+            bench.feed(CLIENT, kit.request(key, version, {"group_id": "g"}, correlation_id=number))
             if answer := bench.sent(CLIENT)[before:]:
                 errors.append((number, decode_response(answer[4:], key, version).body))
             else:
-                bench.feed(BROKER, response(key, version, correlation_id=number))
+                bench.feed(BROKER, kit.response(key, version, correlation_id=number))
     assert [(number, body["error_code"]) for number, body in errors] == [(2, 25)]
     assert (fault.trigger.matched, fault.trigger.fired) == (2, 1)
 
@@ -313,7 +300,7 @@ def test_rules_that_change_a_frame_work_together_each_on_what_the_one_before_mad
         "api == Fetch and request.max_wait_ms == 7 -> delay 10ms",
         "api == Fetch -> set request.max_wait_ms *= 2, request.max_bytes = 5",
     )
-    bench.feed(CLIENT, request(FETCH, 12, {"max_wait_ms": 500, "min_bytes": 1}))
+    bench.feed(CLIENT, kit.request(kit.FETCH, 12, {"max_wait_ms": 500, "min_bytes": 1}))
     assert bench.sent(BROKER) == b""
     bench.wake(10_000_000)
     body = decode_request(bench.sent(BROKER)[4:]).body
@@ -331,10 +318,10 @@ def test_responses_are_changed_by_several_rules_and_then_dropped_by_one() -> Non
     )
     for number in (1, 2):
         answer = fetch_of(encode_batch(RECORDS), number)
-        bench.exchange(request(FETCH, 12, correlation_id=number), answer)
+        bench.exchange(kit.request(kit.FETCH, 12, correlation_id=number), answer)
     sent = bench.sent(CLIENT)
-    body = bench.answer(FETCH, 12)
-    _, records = opened(body["responses"][0]["partitions"][0]["records"])
+    body = bench.answer(kit.FETCH, 12)
+    _, records = kit.opened(body["responses"][0]["partitions"][0]["records"])
     assert body["throttle_time_ms"] == 3
     assert [each.headers[1:] for each in records] == [(("a", b"b"), ("c", b"d"))] * 3
     assert int.from_bytes(sent[:4], "big") + 4 == len(sent)
@@ -358,9 +345,9 @@ def test_what_no_rule_wants_passes_as_it_came(
     bench, _ = bench_with(*filter(None, [rule]))
     records = encode_batch(RECORDS)
     for asked, answer in (
-        (produce(records=records), response(PRODUCE, 9)),
-        (request(FETCH, 12), fetch_of(records)),
-        (beat(), pulse()),
+        (kit.produce(records=records), kit.response(kit.PRODUCE, 9)),
+        (kit.request(kit.FETCH, 12), fetch_of(records)),
+        (kit.beat(), kit.pulse()),
     ):
         # None: the bytes that came go on as they are.
         assert bench.relay.feed(CLIENT, asked, 1) is None

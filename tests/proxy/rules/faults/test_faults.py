@@ -7,41 +7,22 @@ from typing import Any
 
 import pytest
 
+from kafkascope.dissectors import registry
 from kafkascope.dissectors.layout import ArrayWire, StructWire, Wire, implied_default
 from kafkascope.dissectors.reference.codes import ERRORS
-from kafkascope.dissectors.registry import (
-    APIS,
-    decode_request,
-    decode_response,
-    encode_body,
-    layout_of,
-    request_header_version,
-)
 from kafkascope.proxy.rules.faults import FAULTS, Fault, FaultError, load_rules, parse_fault
 from kafkascope.proxy.rules.faults.error_code import error_response
 from kafkascope.proxy.rules.faults.fault import Trigger
 from kafkascope.proxy.rules.matching import HEAD_FIELDS, RESPONSE_FIELDS
 from kafkascope.proxy.rules.verdicts import BROKER, CLIENT, End, Read, WakeUp
 from tests.interop.changes import CASES, table
-from tests.kit.proxy import (
-    ARGUMENTS,
-    FETCH,
-    HEARTBEAT,
-    METADATA,
-    PRODUCE,
-    Bench,
-    endpoint,
-    fetched,
-    produce,
-    request,
-    response,
-)
+from tests.kit import proxy as kit
 from tests.kit.samples import ROOT
 from tests.kit.wire import framed
 
 
-def bench_with(*rules: str) -> tuple[Bench, list[Fault]]:
-    bench = Bench(*rules)
+def bench_with(*rules: str) -> tuple[kit.Bench, list[Fault]]:
+    bench = kit.Bench(*rules)
     return bench, bench.rules
 
 
@@ -139,15 +120,15 @@ def test_an_error_answers_in_the_brokers_place() -> None:
     bench, (fault,) = bench_with(
         "api == Produce and topic == orders -> error NOT_LEADER_OR_FOLLOWER"
     )
-    bench.feed(CLIENT, produce(correlation_id=9))
+    bench.feed(CLIENT, kit.produce(correlation_id=9))
     assert bench.sent(BROKER) == b""
-    told = decode_response(bench.sent(CLIENT)[4:], PRODUCE, 9)
+    told = registry.decode_response(bench.sent(CLIENT)[4:], kit.PRODUCE, 9)
     assert told.header["correlation_id"] == 9
     (topic,) = told.body["responses"]
     assert topic["name"] == "orders"
     assert topic["partition_responses"][0]["error_code"] == 6
     assert fault.trigger.fired == 1
-    other = produce(topic="others", correlation_id=10)
+    other = kit.produce(topic="others", correlation_id=10)
     bench.feed(CLIENT, other)
     assert bench.sent(BROKER) == other
 
@@ -157,24 +138,24 @@ def test_a_filter_on_the_answer_sees_the_question_too() -> None:
     part = {"index": 0, "base_offset": 5, "error_code": 0, "log_append_time_ms": -1}
     part |= {"log_start_offset": 0, "record_errors": [], "error_message": None}
     topics = [{"name": "orders", "partition_responses": [part]}]
-    bench.exchange(produce(), response(PRODUCE, 9, {"responses": topics}))
+    bench.exchange(kit.produce(), kit.response(kit.PRODUCE, 9, {"responses": topics}))
     assert fault.trigger.fired == 1
-    assert bench.answer(PRODUCE, 9)["responses"][0]["partition_responses"][0]["error_code"] == 6
+    assert bench.answer(kit.PRODUCE, 9)["responses"][0]["partition_responses"][0]["error_code"] == 6
 
 
 def test_an_incremental_fetch_is_made_a_full_one_first() -> None:
     bench, _ = bench_with("api == Fetch -> error NOT_LEADER_OR_FOLLOWER")
-    bench.feed(CLIENT, request(FETCH, 12, {"session_id": 5, "session_epoch": 3}))
-    assert bench.answer(FETCH, 12)["error_code"] == 70
+    bench.feed(CLIENT, kit.request(kit.FETCH, 12, {"session_id": 5, "session_epoch": 3}))
+    assert bench.answer(kit.FETCH, 12)["error_code"] == 70
     assert not bench.sent(BROKER)
 
 
-WITH_A_BATCH = fetched(12, records=bytes(16) + b"\2" + bytes(53))
+WITH_A_BATCH = kit.fetched(12, records=bytes(16) + b"\2" + bytes(53))
 
 
 def test_a_corrupt_batch_keeps_everything_but_its_checksum() -> None:
     bench, _ = bench_with("api == Fetch -> corrupt-crc")
-    sent = bench.exchange(request(FETCH, 12), WITH_A_BATCH)
+    sent = bench.exchange(kit.request(kit.FETCH, 12), WITH_A_BATCH)
     assert len(sent) == len(WITH_A_BATCH)
     assert sum(a != b for a, b in zip(sent, WITH_A_BATCH, strict=True)) == 1
 
@@ -183,10 +164,10 @@ def test_stale_metadata_repeats_the_first_answer() -> None:
     bench, _ = bench_with("api == Metadata -> stale-metadata")
     answers = []
     for number, node_id in ((1, 2), (2, 3), (3, 4)):
-        body = {"brokers": [endpoint(node_id)], "controller_id": node_id}
-        answer = response(METADATA, 12, body, correlation_id=number)
-        sent = bench.exchange(request(METADATA, 12, correlation_id=number), answer)
-        answers.append(decode_response(sent[4:], METADATA, 12))
+        body = {"brokers": [kit.endpoint(node_id)], "controller_id": node_id}
+        answer = kit.response(kit.METADATA, 12, body, correlation_id=number)
+        sent = bench.exchange(kit.request(kit.METADATA, 12, correlation_id=number), answer)
+        answers.append(registry.decode_response(sent[4:], kit.METADATA, 12))
     controllers = [each.body["controller_id"] for each in answers]
     ids = [each.header["correlation_id"] for each in answers]
     assert (controllers, ids) == ([2, 2, 2], [1, 2, 3])
@@ -196,13 +177,19 @@ def test_stale_metadata_repeats_the_first_answer() -> None:
 def test_every_fault_does_something_and_counts_it(word: str) -> None:
     if word in ("records", "versions"):
         pytest.skip("see test_changes")
-    key = FETCH if word == "corrupt-crc" else METADATA if word == "stale-metadata" else HEARTBEAT
-    bench, (fault,) = bench_with(f"-> {word} {ARGUMENTS.get(word, '')}")
-    version = 4 if key == HEARTBEAT else 12
-    asked, said = request(key, version), b""
+    key = (
+        kit.FETCH
+        if word == "corrupt-crc"
+        else kit.METADATA
+        if word == "stale-metadata"
+        else kit.HEARTBEAT
+    )
+    bench, (fault,) = bench_with(f"-> {word} {kit.ARGUMENTS.get(word, '')}")
+    version = 4 if key == kit.HEARTBEAT else 12
+    asked, said = kit.request(key, version), b""
     for controller in (0, 5):
-        body = {"controller_id": controller} if key == METADATA else None
-        answer = WITH_A_BATCH if key == FETCH else response(key, version, body)
+        body = {"controller_id": controller} if key == kit.METADATA else None
+        answer = WITH_A_BATCH if key == kit.FETCH else kit.response(key, version, body)
         bench.feed(CLIENT, asked)
         if bench.sent(BROKER) and not bench.context.over:
             said += answer
@@ -231,19 +218,19 @@ def _entities(wire: Wire, value: Any) -> Any:
 
 PAIRS = [
     (key, version)
-    for key, api in APIS.items()
+    for key, api in registry.APIS.items()
     for version in range(api.versions.low, api.versions.high + 1)
 ]
 
 
 def _full_request(key: int, version: int) -> bytes:
-    name = f"{APIS[key].name}Request"
+    name = f"{registry.APIS[key].name}Request"
     head = struct.pack(">hhi", key, version, 5)
-    kind = request_header_version(key, version)
+    kind = registry.request_header_version(key, version)
     head += struct.pack(">h", -1) if kind else b""
     head += b"\0" if kind == 2 else b""
-    body = _entities(layout_of(name, version).body, None)
-    return framed(head + encode_body(name, version, body))
+    body = _entities(registry.layout_of(name, version).body, None)
+    return framed(head + registry.encode_body(name, version, body))
 
 
 def _codes(value: Any) -> list[int]:
@@ -264,19 +251,19 @@ def _can_fail(key: int, version: int) -> bool:
             return any(s.name == "error_code" or has(s.wire) for s in slots)
         return False
 
-    return has(layout_of(f"{APIS[key].name}Response", version).body)
+    return has(registry.layout_of(f"{registry.APIS[key].name}Response", version).body)
 
 
 @pytest.mark.parametrize(("key", "version"), PAIRS)
 def test_any_api_and_version_can_be_answered_with_an_error(key: int, version: int) -> None:
     if not _can_fail(key, version):
         pytest.skip("this response has no error code")
-    asked = decode_request(_full_request(key, version)[4:])
+    asked = registry.decode_request(_full_request(key, version)[4:])
     payload = error_response(asked, 41)
     if payload is None:
         payload = error_response(asked, 6)
     assert payload is not None, "no place was found"
-    told = decode_response(payload, key, version)
+    told = registry.decode_response(payload, key, version)
     assert told.end == len(payload)
     assert told.header["correlation_id"] == 5
     assert {code for code in _codes(told.body) if code} <= {41, 6}
@@ -284,9 +271,9 @@ def test_any_api_and_version_can_be_answered_with_an_error(key: int, version: in
 
 
 def test_a_group_error_of_offsets_is_at_the_group() -> None:
-    asked = decode_request(_full_request(9, 8)[4:])
+    asked = registry.decode_request(_full_request(9, 8)[4:])
     payload = error_response(asked, 16)
-    (group,) = decode_response(payload, 9, 8).body["groups"]
+    (group,) = registry.decode_response(payload, 9, 8).body["groups"]
     assert group["error_code"] == 16
 
 

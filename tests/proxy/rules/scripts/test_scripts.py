@@ -18,23 +18,7 @@ from kafkascope.proxy.limits import LIMITS, Limits
 from kafkascope.proxy.rules.faults import FaultError
 from kafkascope.proxy.rules.scripts.script import load_script
 from kafkascope.proxy.rules.verdicts import BROKER, CLIENT, Drop, Replace, Respond
-from tests.kit.proxy import (
-    FETCH,
-    HEARTBEAT,
-    METADATA,
-    Always,
-    Bench,
-    Noted,
-    beat,
-    fetched,
-    fetched_partition,
-    opened,
-    produce,
-    produced_records,
-    proxied,
-    pulse,
-    request,
-)
+from tests.kit import proxy as kit
 from tests.kit.samples import ROOT
 
 DOCS = (ROOT / "docs" / "scripts.md").read_text("utf-8")
@@ -51,10 +35,10 @@ class Trial:
         self.path.write_text(text)
         self.rules = load_script(self.path)
         self.seen: list[Any] = []
-        sights = [Always(side) for side in (CLIENT, BROKER)]
+        sights = [kit.Always(side) for side in (CLIENT, BROKER)]
         for sight in sights:
             sight.seen = self.seen
-        self.bench = Bench(*sights, limits=limits)
+        self.bench = kit.Bench(*sights, limits=limits)
 
     def ask(self, asked: bytes, answered: bytes | None = None) -> Any:
         """The verdict about a request, or about the response to it; "not asked" where the filter
@@ -85,16 +69,16 @@ def records(values: Iterable[bytes | None]) -> bytes:
 
 
 def produced(*values: bytes | None, **more: Any) -> bytes:
-    return produce(records=records(values), partition=3, **more)
+    return kit.produce(records=records(values), partition=3, **more)
 
 
 def fetch_of(*values: bytes | None) -> bytes:
-    return fetched(12, records=records(values))
+    return kit.fetched(12, records=records(values))
 
 
 def sent_records(verdict: Any) -> list[Record]:
     assert isinstance(verdict, Replace)
-    return opened(produced_records(bytes(4) + verdict.payload))[1]
+    return kit.opened(kit.produced_records(bytes(4) + verdict.payload))[1]
 
 
 # --- what functions see and decide
@@ -124,11 +108,11 @@ def test_a_response_has_its_request_and_a_connection_its_state(tmp_path: Path) -
         "    assert frame.request['max_wait_ms'] == frame.state['asked'] == 77\n"
         "    frame.body['throttle_time_ms'] = 5\n",
     )
-    asked = request(FETCH, 12, {"max_wait_ms": 77})
+    asked = kit.request(kit.FETCH, 12, {"max_wait_ms": 77})
     assert trial.ask(asked) is None
     verdict = trial.ask(asked, fetch_of(b"v"))
     assert isinstance(verdict, Replace)
-    assert decode_response(verdict.payload, FETCH, 12).body["throttle_time_ms"] == 5
+    assert decode_response(verdict.payload, kit.FETCH, 12).body["throttle_time_ms"] == 5
     assert trial.told == []
 
 
@@ -142,9 +126,9 @@ def test_requests_are_answered_with_bodies_and_errors(tmp_path: Path) -> None:
         "        frame.answer(error='rebalance_in_progress')\n",
     )
     for generation, wanted in ((1, (3, 0)), (2, (0, 27))):
-        verdict = trial.ask(request(HEARTBEAT, 4, {"generation_id": generation}))
+        verdict = trial.ask(kit.request(kit.HEARTBEAT, 4, {"generation_id": generation}))
         assert isinstance(verdict, Respond)
-        body = decode_response(verdict.payload, HEARTBEAT, 4).body
+        body = decode_response(verdict.payload, kit.HEARTBEAT, 4).body
         assert (body["throttle_time_ms"], body["error_code"]) == wanted
 
 
@@ -167,7 +151,7 @@ def test_a_mistake_is_told_with_its_line_and_the_frame_passes(
 ) -> None:
     trial = Trial(tmp_path, f"def request(frame):\n    {line}\n")
     for _ in range(3):
-        assert trial.ask(request(FETCH, 12)) is None
+        assert trial.ask(kit.request(kit.FETCH, 12)) is None
     (told,) = trial.told
     assert said in told
     assert told.endswith("the frame is forwarded unchanged")
@@ -197,10 +181,10 @@ def test_an_endless_loop_is_interrupted(tmp_path: Path) -> None:
         "def request(frame):\n    while frame.api == 'Fetch':\n        pass\n    frame.drop()\n",
         limits=Limits(script_s=0.2),
     )
-    assert trial.ask(request(FETCH, 12)) is None
+    assert trial.ask(kit.request(kit.FETCH, 12)) is None
     (told,) = trial.told
     assert "and was interrupted; the frame is forwarded unchanged" in told
-    assert trial.ask(beat()) == Drop()
+    assert trial.ask(kit.beat()) == Drop()
 
 
 def test_a_script_is_loaded_again_when_it_changes(tmp_path: Path) -> None:
@@ -212,13 +196,13 @@ def test_a_script_is_loaded_again_when_it_changes(tmp_path: Path) -> None:
         os.utime(trial.path, ns=(number, number))
         shared._next = 0.0
 
-    assert trial.ask(request(FETCH, 12)) == Drop()
+    assert trial.ask(kit.request(kit.FETCH, 12)) == Drop()
     write("def request(frame):\n    pass\n", 10**18)
-    assert trial.ask(request(FETCH, 12)) is None
+    assert trial.ask(kit.request(kit.FETCH, 12)) is None
     write("def request(frame:\n", 2 * 10**18)
-    assert trial.ask(request(FETCH, 12)) is None
+    assert trial.ask(kit.request(kit.FETCH, 12)) is None
     write("FILTER = 'api == Produce'\ndef request(frame):\n    frame.drop()\n", 3 * 10**18)
-    assert trial.ask(request(FETCH, 12)) == "not asked"
+    assert trial.ask(kit.request(kit.FETCH, 12)) == "not asked"
     assert trial.ask(produced(b"v")) == Drop()
     told = trial.told
     assert [text for text in told if "was reloaded" in text]
@@ -231,11 +215,11 @@ async def test_before_real_sockets(tmp_path: Path) -> None:
         "def request(frame):\n    frame.delay(0.05)\n    frame.body['group_id'] = 'other'\n"
         "def response(frame):\n    frame.body['throttle_time_ms'] = 9\n"
     )
-    upstream = Noted(lambda *_: pulse())
+    upstream = kit.Noted(lambda *_: kit.pulse())
 
-    async with proxied(upstream, *load_script(path)) as proxy:
-        told = await proxy.ask(beat(group_id="mine"))
-    assert decode_response(told[4:], HEARTBEAT, 4).body["throttle_time_ms"] == 9
+    async with kit.proxied(upstream, *load_script(path)) as proxy:
+        told = await proxy.ask(kit.beat(group_id="mine"))
+    assert decode_response(told[4:], kit.HEARTBEAT, 4).body["throttle_time_ms"] == 9
     assert decode_request(upstream.asked[0][4:]).body["group_id"] == "other"
 
 
@@ -278,9 +262,9 @@ def test_no_cards(tmp_path: Path) -> None:
 
 def test_no_tombstones(tmp_path: Path) -> None:
     trial = page(tmp_path, "no_tombstones")
-    verdict = trial.ask(request(FETCH, 12), fetch_of(b"a", None, b"b"))
+    verdict = trial.ask(kit.request(kit.FETCH, 12), fetch_of(b"a", None, b"b"))
     assert isinstance(verdict, Replace)
-    _, found = opened(fetched_partition(bytes(4) + verdict.payload)["records"])
+    _, found = kit.opened(kit.fetched_partition(bytes(4) + verdict.payload)["records"])
     assert [(each.offset, each.value) for each in found] == [(0, b"a"), (2, b"b")]
 
 
@@ -292,39 +276,39 @@ def test_traced(tmp_path: Path) -> None:
 
 def test_short_polls(tmp_path: Path) -> None:
     trial = page(tmp_path, "short_polls")
-    verdict = trial.ask(request(FETCH, 12, {"max_wait_ms": 500}))
+    verdict = trial.ask(kit.request(kit.FETCH, 12, {"max_wait_ms": 500}))
     assert decode_request(verdict.payload).body["max_wait_ms"] == 50
-    assert trial.ask(request(FETCH, 12, {"max_wait_ms": 10})) is None
+    assert trial.ask(kit.request(kit.FETCH, 12, {"max_wait_ms": 10})) is None
 
 
 def test_false_lag(tmp_path: Path) -> None:
     trial = page(tmp_path, "false_lag")
-    verdict = trial.ask(request(FETCH, 12), fetch_of(b"a"))
-    assert fetched_partition(bytes(4) + verdict.payload)["high_watermark"] == 1005
+    verdict = trial.ask(kit.request(kit.FETCH, 12), fetch_of(b"a"))
+    assert kit.fetched_partition(bytes(4) + verdict.payload)["high_watermark"] == 1005
 
 
 def test_no_auto_create(tmp_path: Path) -> None:
     trial = page(tmp_path, "no_auto_create")
-    verdict = trial.ask(request(METADATA, 12, {"allow_auto_topic_creation": True}))
+    verdict = trial.ask(kit.request(kit.METADATA, 12, {"allow_auto_topic_creation": True}))
     assert decode_request(verdict.payload).body["allow_auto_topic_creation"] is False
-    assert trial.ask(request(METADATA, 1)) is None
+    assert trial.ask(kit.request(kit.METADATA, 1)) is None
 
 
 def test_lost_commits(tmp_path: Path) -> None:
     trial = page(tmp_path, "lost_commits")
     part = {"partition_index": 0, "committed_offset": 5, "committed_leader_epoch": -1}
     topics = [{"name": "orders", "partitions": [part | {"committed_metadata": ""}]}]
-    verdict = trial.ask(request(8, 8, {"group_id": "g", "topics": topics}))
+    verdict = trial.ask(kit.request(8, 8, {"group_id": "g", "topics": topics}))
     assert isinstance(verdict, Respond)
     body = decode_response(verdict.payload, 8, 8).body
     assert body["topics"][0]["partitions"][0]["error_code"] == 14
     trial.rules[0]._shared.state(trial.seen[-1].context)["begun"] -= 11
-    assert trial.ask(request(8, 8, {"group_id": "g", "topics": topics})) is None
+    assert trial.ask(kit.request(8, 8, {"group_id": "g", "topics": topics})) is None
 
 
 def test_no_old_clients(tmp_path: Path) -> None:
     trial = page(tmp_path, "no_old_clients")
-    assert trial.ask(request(FETCH, 12)) == "not asked"
-    trial.ask(request(FETCH, 3))
+    assert trial.ask(kit.request(kit.FETCH, 12)) == "not asked"
+    trial.ask(kit.request(kit.FETCH, 3))
     (told,) = trial.told
     assert "test of 10.0.0.1:5000 fetches with version 3" in told
