@@ -5,14 +5,16 @@ from __future__ import annotations
 
 from typing import Any, Final, final
 
+from librt.strings import BytesWriter
+
 from kafkascope.kernel.json_bodies import JsonBodies, JsonField, JsonTexts
 from kafkascope.kernel.json_records import MAX_BYTES, JsonRecords
 from kafkascope.kernel.lines import JsonLines
 from kafkascope.kernel.pairs import FETCH, PRODUCE, Pair
 from kafkascope.kernel.walker import Refused
 
-NULL: Final = "null"
-NO_BATCHES: Final = '{"base64":"","batches":[]}'
+NULL: Final = b"null"
+NO_BATCHES: Final = b'{"base64":"","batches":[]}'
 
 
 @final
@@ -28,7 +30,7 @@ class FullLines:
         self.fields: dict[int, tuple[JsonField, JsonField] | None] = {}
         """Request and response by key and version; None where the general way writes them."""
 
-    def line(self, item: Any) -> str | None:
+    def line(self, item: Any) -> bytes | None:
         """Return the line of an exchange, with its line feed; None where the general way has to
         write it."""
         if not isinstance(item, Pair) or not item.is_ordinary():
@@ -48,28 +50,30 @@ class FullLines:
             self.fields[code] = self.host.fields(pair.plan)
         return self.fields[code]
 
-    def written(self, pair: Pair, asks: JsonField, answers: JsonField) -> str:
+    def written(self, pair: Pair, asks: JsonField, answers: JsonField) -> bytes:
         fields = fields_with_records(pair, self.records, self.host)
         sent = fields if pair.plan.key == PRODUCE else []
         fetched = fields if pair.plan.key == FETCH else []
-        parts = self.lines.parts(pair)
-        parts.append(',"request":')
+        out = BytesWriter()
+        self.lines.write(out, pair)
+        out.write(b',"request":')
         at = pair.begin + 4 + pair.body_at
-        parts.append(self.bodies.of(asks, pair.data, at, pair.end, sent))
-        parts.append(',"response":')
+        self.bodies.write(out, asks, pair.data, at, pair.end, sent)
+        out.write(b',"response":')
         if pair.answered:
             at = pair.response_begin + 4 + pair.plan.response_at
-            parts.append(self.bodies.of(answers, pair.response, at, pair.response_end, fetched))
+            self.bodies.write(out, answers, pair.response, at, pair.response_end, fetched)
         else:
-            parts.append(NULL)
+            out.write(NULL)
         if pair.session is not None:
-            parts.append(',"fetch_session":')
-            parts.append(self.host.session(pair.session))
-        parts.append("}\n")
-        return "".join(parts)
+            out.write(b',"fetch_session":')
+            session: bytes = self.host.session(pair.session)
+            out.write(session)
+        out.write(b"}\n")
+        return out.getvalue()
 
 
-def lines_of_records(item: Any, records: JsonRecords, host: Any) -> str | None:
+def lines_of_records(item: Any, records: JsonRecords, host: Any) -> bytes | None:
     """Return the records of an exchange as lines; None where the general way has to write them.
     `records`: writes them alone. `host` has the names of topics."""
     if not isinstance(item, Pair) or not item.is_ordinary() or item.plan.key > FETCH:
@@ -77,14 +81,14 @@ def lines_of_records(item: Any, records: JsonRecords, host: Any) -> str | None:
     if item.end - item.begin + item.response_end - item.response_begin > MAX_BYTES:
         return None
     try:
-        return "".join(fields_with_records(item, records, host))
+        return b"".join(fields_with_records(item, records, host))
     except Refused:
         return None
 
 
-def fields_with_records(pair: Pair, records: JsonRecords, host: Any) -> list[str]:
+def fields_with_records(pair: Pair, records: JsonRecords, host: Any) -> list[bytes]:
     """Return the JSON of the records fields of a Produce or Fetch, in the order of the wire."""
-    out: list[str] = []
+    out: list[bytes] = []
     given: dict[Any, int] | None = None
     if pair.plan.key == PRODUCE:
         source, data, found = "produce", pair.data, pair.facts.asked
@@ -96,7 +100,7 @@ def fields_with_records(pair: Pair, records: JsonRecords, host: Any) -> list[str
     if found is None:
         return out
     records.begin()
-    number = str(pair.number)
+    number = b"%d" % pair.number
     for each in found:
         if each.size <= 0:
             if not records.alone:

@@ -8,12 +8,12 @@ Compiled by mypyc; the same source runs without.
 
 from __future__ import annotations
 
-from binascii import b2a_base64
-from json.encoder import encode_basestring
 from typing import Final, final
 
+from librt.strings import BytesWriter
 from mypy_extensions import i64
 
+from kafkascope.kernel.json_values import base64_of, text_of, uuid_of, write_number
 from kafkascope.kernel.walker import (
     ARRAY,
     LONGEST_TEXT,
@@ -31,7 +31,7 @@ from kafkascope.kernel.walker import (
 
 # Kinds of fields beside those of the walker.
 BOOL: Final[i64] = 7
-# Its JSON is made beforehand: see `JsonBodies.of`.
+# Its JSON is made beforehand: see `JsonBodies.write`.
 RECORDS: Final[i64] = 8
 
 
@@ -40,7 +40,7 @@ class JsonField:
 
     def __init__(self, kind: i64) -> None:
         self.kind: i64 = kind
-        self.before: str = ""
+        self.before = b""
         """What stands before its value: a comma where another one is before it, and its name."""
         self.size: i64 = 0
         """Bytes of a number."""
@@ -55,7 +55,7 @@ class JsonField:
         self.tags: list[JsonField] = []
         """Tagged fields, in the order of their tags, which is that of the JSON, too."""
         self.tag: i64 = -1
-        self.default: str = ""
+        self.default = b""
         """JSON of a tagged field that is not there."""
 
 
@@ -64,15 +64,15 @@ class JsonTexts:
     """JSON of strings and ids by their bytes: each is encoded once."""
 
     def __init__(self) -> None:
-        self.known: dict[bytes, str] = {}
+        self.known: dict[bytes, bytes] = {}
         self.size: i64 = 0
 
-    def of(self, raw: bytes) -> str:
+    def of(self, raw: bytes) -> bytes:
         """Return the JSON of a string; raise `Refused` for one that is not UTF-8."""
         text = self.known.get(raw)
         if text is None:
             try:
-                text = encode_basestring(raw.decode())
+                text = text_of(raw.decode())
             except UnicodeDecodeError:
                 raise Refused from None
             if len(raw) <= LONGEST_TEXT:
@@ -91,75 +91,82 @@ class JsonBodies:
 
     def __init__(self, texts: JsonTexts) -> None:
         self.texts = texts
-        self.out: list[str] = []
-        self.records: list[str] = []
+        self.out = BytesWriter()
+        self.records: list[bytes] = []
         self.next: i64 = 0
         """Index of the records field that comes next."""
 
-    def of(self, field: JsonField, data: bytes, at: i64, end: i64, records: list[str]) -> str:
-        """Return the body in [at, end) as JSON. `records`: the JSON of its records fields, in the
-        order of the wire."""
-        self.out = []
+    def write(
+        self,
+        out: BytesWriter,
+        field: JsonField,
+        data: bytes,
+        at: i64,
+        end: i64,
+        records: list[bytes],
+    ) -> None:
+        """Write the body in [at, end). `records`: the JSON of its records fields, in the order of
+        the wire."""
+        self.out = out
         self.records = records
         self.next = 0
         if self.value(field, data, at, end) != end or self.next != len(records):
             raise Refused
-        return "".join(self.out)
 
     def value(self, field: JsonField, data: bytes, at: i64, end: i64) -> i64:
         """Write one value; return the offset after it."""
         kind = field.kind
         out = self.out
-        out.append(field.before)
+        out.write(field.before)
         if kind == NUMBER:
             size = field.size
             if at + size > end:
                 raise Refused
-            out.append(str(read_number(data, at, size, field.signed)))
+            write_number(out, read_number(data, at, size, field.signed))
             return at + size
         if kind == STRUCT:
             return self.struct(field, data, at, end)
         if kind == BOOL:
             if at >= end:
                 raise Refused
-            out.append("true" if data[at] != 0 else "false")
+            out.write(b"true" if data[at] != 0 else b"false")
             return at + 1
         if kind == UUID:
             if at + 16 > end:
                 raise Refused
-            out.append(uuid(data[at : at + 16]))
+            out.write(uuid_of(data[at : at + 16]))
             return at + 16
         size, at = read_size(data, at, end, field.compact, kind == STRING and not field.long)
         if kind == RECORDS:
             if self.next >= len(self.records):
                 raise Refused
-            out.append(self.records[self.next])
+            out.write(self.records[self.next])
             self.next += 1
             return at if size < 0 else at + size
         if size < 0:
             if size != -1 or not field.nullable:
                 raise Refused
-            out.append("null")
+            out.write(b"null")
             return at
         if kind == ARRAY:
             return self.array(field, data, at, end, size)
         if at + size > end:
             raise Refused
         if kind == STRING:
-            out.append(self.texts.of(data[at : at + size]))
+            out.write(self.texts.of(data[at : at + size]))
         else:
-            out.append(base64_of(data[at : at + size]))
+            out.write(base64_of(data[at : at + size]))
         return at + size
 
     def array(self, field: JsonField, data: bytes, at: i64, end: i64, count: i64) -> i64:
         element = field.kids[0]
         out = self.out
-        out.append("[")
+        out.write(b"[")
         for index in range(count):
             if index > 0:
-                out.append(",")
+                out.write(b",")
             at = self.value(element, data, at, end)
-        out.append("]")
+        out.write(b"]")
         return at
 
     def struct(self, field: JsonField, data: bytes, at: i64, end: i64) -> i64:
@@ -171,11 +178,11 @@ class JsonBodies:
             marker: i64 = data[at]
             at += 1
             if marker == 255:
-                out.append("null")
+                out.write(b"null")
                 return at
             if marker != 1:
                 raise Refused
-        out.append("{")
+        out.write(b"{")
         for kid in field.kids:
             at = self.value(kid, data, at, end)
         if field.flexible:
@@ -183,7 +190,7 @@ class JsonBodies:
                 raise Refused
             count, at = read_length(data, at, end)
             at = self.tagged(field, data, at, end, count)
-        out.append("}")
+        out.write(b"}")
         return at
 
     def tagged(self, field: JsonField, data: bytes, at: i64, end: i64, count: i64) -> i64:
@@ -197,8 +204,8 @@ class JsonBodies:
             size, at = read_length(data, at, end)
         for known in field.tags:
             if known.tag != tag:
-                out.append(known.before)
-                out.append(known.default)
+                out.write(known.before)
+                out.write(known.default)
                 continue
             stop = at + size
             if stop > end:
@@ -220,20 +227,9 @@ class JsonBodies:
         if field.kind == STRUCT and field.nullable:
             marker, at = read_length(data, at, end)
             if marker == 0:
-                self.out.append(field.before)
-                self.out.append("null")
+                self.out.write(field.before)
+                self.out.write(b"null")
                 return at
             if marker != 1:
                 raise Refused
         return self.value(field, data, at, end)
-
-
-def base64_of(raw: bytes) -> str:
-    """Return bytes as JSON: a string of base64."""
-    return '"' + b2a_base64(raw, newline=False).decode("ascii") + '"'
-
-
-def uuid(raw: bytes) -> str:
-    """Return an id as JSON: as Kafka prints it, in 22 characters of URL-safe base64."""
-    text = b2a_base64(raw, newline=False)[:22].decode("ascii")
-    return '"' + text.replace("+", "-").replace("/", "_") + '"'

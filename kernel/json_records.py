@@ -8,13 +8,12 @@ without.
 
 from __future__ import annotations
 
-from json.encoder import encode_basestring
 from typing import Any, Final, final
 
-from librt.strings import read_i16_be, read_i32_be, read_i64_be
+from librt.strings import BytesWriter, read_i16_be, read_i32_be, read_i64_be
 from mypy_extensions import i64
 
-from kafkascope.kernel.json_bodies import base64_of
+from kafkascope.kernel.json_values import PADDED, base64_of, octets_of, text_of, write_number
 from kafkascope.kernel.lines import MOST_KNOWN
 from kafkascope.kernel.pairs import HEADER, MAX_OFFSET, crc32c
 from kafkascope.kernel.walker import Refused
@@ -48,9 +47,9 @@ class BatchForm:
     def __init__(
         self,
         topic: str,
-        batch: tuple[str, str, str, str],
-        record: tuple[str, str],
-        ending: tuple[str, str],
+        batch: tuple[bytes, bytes, bytes, bytes],
+        record: tuple[bytes, bytes],
+        ending: tuple[bytes, bytes],
     ) -> None:
         """`batch`: what stands before base offset, checksum, base timestamp, and base sequence.
         `record`: before the number of the exchange, and between it and the offset. `ending`: before
@@ -76,9 +75,9 @@ class JsonRecords:
         self.records_left: i64 = 0
         """What batches of the message may still expand to, and hold."""
         self.second: i64 = -1
-        self.clock: str = ""
+        self.clock = b""
         """The text of this second, up to the point before its fractions."""
-        self.out: list[str] = []
+        self.out = BytesWriter()
         self.begin()
 
     def begin(self) -> None:
@@ -88,7 +87,7 @@ class JsonRecords:
 
     def of(
         self,
-        exchange: str,
+        exchange: bytes,
         source: str,
         topic: str | None,
         topic_id: bytes | None,
@@ -96,15 +95,18 @@ class JsonRecords:
         data: bytes,
         base_offset: int | None,
         checked: bool,
-    ) -> str:
+    ) -> bytes:
         """Return a records field as JSON. `exchange`: its number. `base_offset`: that the broker
         gave to the first record of a Produce. `checked`: the checksums were found right."""
         if len(data) > MAX_BYTES or topic is None or len(topic) > MAX_TOPIC:
             raise Refused
         if base_offset is not None and base_offset > MAX_OFFSET:
             raise Refused
-        self.out = [] if self.alone else ['{"base64":', base64_of(data), ',"batches":[']
-        out = self.out
+        self.out = out = BytesWriter()
+        if not self.alone:
+            out.write(b'{"base64":')
+            out.write(base64_of(data))
+            out.write(b',"batches":[')
         at: i64 = 0
         end: i64 = len(data)
         assigned: i64 = -1 if base_offset is None else base_offset
@@ -121,7 +123,7 @@ class JsonRecords:
                 if stated != i64(crc32c()(data[at + 21 : at + length])):
                     raise Refused
             if at > 0 and not self.alone:
-                out.append(",")
+                out.write(b",")
             form = self.form(source, topic, topic_id, partition, data, at)
             count += self.batch(
                 form,
@@ -137,8 +139,8 @@ class JsonRecords:
             # No form says that the topic is none of Kafka's own, whose secrets are masked.
             raise Refused
         if not self.alone:
-            out.append("]}")
-        return "".join(out)
+            out.write(b"]}")
+        return out.getvalue()
 
     def form(
         self,
@@ -173,7 +175,7 @@ class JsonRecords:
     def batch(
         self,
         form: BatchForm,
-        exchange: str,
+        exchange: bytes,
         data: bytes,
         at: i64,
         length: i64,
@@ -195,12 +197,25 @@ class JsonRecords:
         if not self.alone:
             last = base + i64(read_i32_be(data, at + 23))
             stated: i64 = i64(read_i32_be(data, at + 17)) & 0xFFFFFFFF
-            out += ['{"at":', str(at), ',"size":', str(length)]
-            out += [form.before_base, str(base), ',"last_offset":', str(last)]
-            out += [form.before_crc, str(stated)]
-            out += [form.before_time, str(first_ms), ',"max_timestamp":', str(last_ms)]
-            out += [form.before_sequence, str(sequence)]
-            out += [',"record_count":', str(count), ',"records":[']
+            out.write(b'{"at":')
+            write_number(out, at)
+            out.write(b',"size":')
+            write_number(out, length)
+            out.write(form.before_base)
+            write_number(out, base)
+            out.write(b',"last_offset":')
+            write_number(out, last)
+            out.write(form.before_crc)
+            write_number(out, stated)
+            out.write(form.before_time)
+            write_number(out, first_ms)
+            out.write(b',"max_timestamp":')
+            write_number(out, last_ms)
+            out.write(form.before_sequence)
+            write_number(out, sequence)
+            out.write(b',"record_count":')
+            write_number(out, count)
+            out.write(b',"records":[')
         if read_i64_be(data, at + 43) < 0:
             sequence = -1
         body = data
@@ -220,20 +235,20 @@ class JsonRecords:
             raise Refused
         for index in range(count):
             if index > 0 and not self.alone:
-                out.append(",")
-            out.append(form.head)
-            out.append(exchange)
-            out.append(form.place)
+                out.write(b",")
+            out.write(form.head)
+            out.write(exchange)
+            out.write(form.place)
             given: i64 = -1
             if assigned >= 0:
                 given = assigned + index
             at = self.record(form, body, at, end, base, first_ms, stamp, sequence, produced, given)
             if self.alone:
-                out.append("\n")
+                out.write(b"\n")
         if at != end:
             raise Refused
         if not self.alone:
-            out.append("]}")
+            out.write(b"]}")
         return count
 
     def record(
@@ -267,55 +282,62 @@ class JsonRecords:
                 raise Refused
             stamp = first_ms + delta
         if not produced:
-            out.append(str(own))
+            write_number(out, own)
         elif given >= 0:
-            out.append(str(given))
+            write_number(out, given)
         else:
-            out.append("null")
-        out.append(',"time":')
-        out.append(self.time(stamp))
+            out.write(b"null")
+        out.write(b',"time":')
+        self.write_time(stamp)
         key, at = part(data, at, end)
-        out.append(',"key":')
-        out.append("null" if key is None else octets(key))
+        out.write(b',"key":')
+        out.write(b"null" if key is None else octets_of(key))
         value, at = part(data, at, end)
-        out.append(',"value":')
-        out.append("null" if value is None else octets(value))
+        out.write(b',"value":')
+        out.write(b"null" if value is None else octets_of(value))
         headers: list[tuple[str, bytes | None]] | None = None
         if at >= end:
             raise Refused
         if data[at] == 0:
             at += 1
-            out.append(',"headers":[]')
+            out.write(b',"headers":[]')
         else:
             headers, at = read_headers(data, at, end)
-            out.append(',"headers":')
-            out.append(json_headers(headers))
+            out.write(b',"headers":')
+            out.write(json_headers(headers))
         if at != end:
             raise Refused
-        out.append(form.tail)
+        out.write(form.tail)
         # Kafka counts sequence numbers by offset: compaction leaves gaps in both.
-        out.append("null" if sequence < 0 else str((sequence + own - base) & 0x7FFFFFFF))
-        out.append(form.last)
+        if sequence < 0:
+            out.write(b"null")
+        else:
+            write_number(out, (sequence + own - base) & 0x7FFFFFFF)
+        out.write(form.last)
         if self.host.decodes or headers is not None or begins(key) or begins(value):
-            meaning: str = self.host.meaning(form.topic, key, value, headers or ())
+            meaning: bytes = self.host.meaning(form.topic, key, value, headers or ())
             if meaning:
-                out.append(",")
-                out.append(meaning)
-        out.append("}")
+                out.write(b",")
+                out.write(meaning)
+        out.write(b"}")
         return at
 
-    def time(self, stamp: i64) -> str:
-        """Return milliseconds as JSON: null for no time (-1)."""
+    def write_time(self, stamp: i64) -> None:
+        """Write milliseconds as a time: null for none (-1)."""
+        out = self.out
         if stamp == -1:
-            return "null"
+            out.write(b"null")
+            return
         if stamp < 0 or stamp > LAST_TIME:
             raise Refused
         second: i64 = stamp // 1000
         if second != self.second:
-            self.clock = '"' + self.host.second(second)
+            self.clock = self.host.second(second)
             self.second = second
-        # A 1 before the digits, cut off again: leading zeros without a format.
-        return self.clock + str(1000 + stamp % 1000)[1:] + 'Z"'
+        out.write(b'"')
+        out.write(self.clock)
+        out.write(PADDED[stamp % 1000])
+        out.write(b'Z"')
 
 
 def begins(data: bytes | None) -> bool:
@@ -355,15 +377,6 @@ def part(data: bytes, at: i64, end: i64) -> tuple[bytes | None, i64]:
     return data[at : at + size], at + size
 
 
-def octets(raw: bytes) -> str:
-    """Return a key or value as JSON: text when it is UTF-8, else base64."""
-    try:
-        text: str = encode_basestring(raw.decode())
-    except UnicodeDecodeError:
-        return '{"base64":' + base64_of(raw) + "}"
-    return text
-
-
 def read_headers(data: bytes, at: i64, end: i64) -> tuple[list[tuple[str, bytes | None]], i64]:
     count, at = signed(data, at, end, VARINT)
     if count < 0 or count > MAX_HEADERS:
@@ -381,9 +394,9 @@ def read_headers(data: bytes, at: i64, end: i64) -> tuple[list[tuple[str, bytes 
     return headers, at
 
 
-def json_headers(headers: list[tuple[str, bytes | None]]) -> str:
-    pairs: list[str] = []
+def json_headers(headers: list[tuple[str, bytes | None]]) -> bytes:
+    pairs: list[bytes] = []
     for name, value in headers:
-        shown = "null" if value is None else octets(value)
-        pairs.append("[" + encode_basestring(name) + "," + shown + "]")
-    return "[" + ",".join(pairs) + "]"
+        shown = b"null" if value is None else octets_of(value)
+        pairs.append(b"[" + text_of(name) + b"," + shown + b"]")
+    return b"[" + b",".join(pairs) + b"]"

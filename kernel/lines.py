@@ -7,8 +7,10 @@ from __future__ import annotations
 
 from typing import Any, Final
 
+from librt.strings import BytesWriter
 from mypy_extensions import i64
 
+from kafkascope.kernel.json_values import PADDED, write_millis, write_number
 from kafkascope.kernel.pairs import Pair
 from kafkascope.kernel.walker import ABSENT
 
@@ -25,17 +27,14 @@ FRAMES: Final[i64] = 6
 RUN: Final[i64] = 7
 
 SECOND: Final[i64] = 1_000_000_000
-# Below it, floats of as many nanoseconds in milliseconds have all digits.
-PLAIN: Final[i64] = 1_000_000_000_000_000
 # Texts that pairs have in common, and seconds, that are kept for the next line.
 MOST_KNOWN: Final = 4096
-ZEROS: Final = [".", ".0", ".00", ".000", ".0000", ".00000"]
 
 
 class JsonMember:
     """One member of the object, or a run of them."""
 
-    def __init__(self, before: str, form: i64, field: i64) -> None:
+    def __init__(self, before: bytes, form: i64, field: i64) -> None:
         self.before = before
         """What stands before its value."""
         self.form: i64 = form
@@ -56,30 +55,26 @@ class JsonLines:
         """(what stands before each own value and after the last, what the key names by its
         identity) by `Pair.about`."""
         self.hashes: dict[int, Any] = {}
-        self.seconds: dict[int, str] = {}
+        self.seconds: dict[int, bytes] = {}
 
     def forget(self) -> None:
         """Forget texts: a topic got a name."""
         self.known.clear()
 
-    def of(self, items: list[Any]) -> list[str]:
-        """Return the lines of exchanges, without line feeds."""
-        out: list[str] = []
+    def of(self, items: list[Any]) -> bytes:
+        """Return the lines of exchanges."""
+        out = BytesWriter()
         for item in items:
             if isinstance(item, Pair) and item.is_ordinary():
-                out.append(self.line(item))
+                self.write(out, item)
+                out.write(b"}\n")
             else:
-                out.append(self.host.line(item))
-        return out
+                line: bytes = self.host.line(item)
+                out.write(line)
+        return out.getvalue()
 
-    def line(self, pair: Pair) -> str:
-        parts = self.parts(pair)
-        parts.append("}")
-        return "".join(parts)
-
-    def parts(self, pair: Pair) -> list[str]:
-        """Return the line of a pair in parts, without the brace at its end: more members may
-        follow."""
+    def write(self, out: BytesWriter, pair: Pair) -> None:
+        """Write the line of a pair without the brace at its end: more members may follow."""
         about = pair.about()
         known = self.known.get(about)
         if known is None:
@@ -89,47 +84,43 @@ class JsonLines:
             known = self.woven(texts), session
             if small:
                 self.known[about] = known
-        before: list[str] = known[0]
-        parts: list[str] = []
+        before: list[bytes] = known[0]
         index: i64 = 0
         for member in self.own:
-            parts.append(before[index])
+            out.write(before[index])
             index += 1
             form = member.form
             if form == ID:
-                parts.append(self.id(pair))
+                out.write(self.id(pair).encode("ascii"))
             elif form == FRAMES:
-                parts.append(str(pair.packet))
+                write_number(out, pair.packet)
                 if pair.answered:
-                    parts.append(",")
-                    parts.append(str(pair.response_packet))
+                    out.write(b",")
+                    write_number(out, pair.response_packet)
             else:
                 value = pair.value(member.field)
                 if value == ABSENT:
-                    parts.append("null")
+                    out.write(b"null")
                 elif form == NUMBER:
-                    parts.append(str(value))
+                    write_number(out, value)
                 elif form == TIME:
-                    parts.append(self.time(value))
-                elif value == 0:
-                    parts.append("0" if form == SHORT_MILLIS else "0.0")
+                    self.write_time(out, value)
                 else:
-                    parts.append(millis(value, form == SHORT_MILLIS))
-        parts.append(before[index])
-        return parts
+                    write_millis(out, value, form == SHORT_MILLIS)
+        out.write(before[index])
 
-    def woven(self, texts: tuple[str, ...]) -> list[str]:
+    def woven(self, texts: tuple[bytes, ...]) -> list[bytes]:
         """Return what stands before each own value, and after the last one: most of a line, once
         for all pairs that have it in common."""
-        out: list[str] = []
-        text = ""
+        out: list[bytes] = []
+        text = b""
         for member in self.members:
             text += member.before
             if member.form == RUN:
                 text += texts[member.field]
             else:
                 out.append(text)
-                text = ""
+                text = b""
         out.append(text)
         return out
 
@@ -148,8 +139,8 @@ class JsonLines:
         text: str = hashed.hexdigest()
         return text
 
-    def time(self, time_ns: i64) -> str:
-        """Return an instant, as `times.iso_ns` does."""
+    def write_time(self, out: BytesWriter, time_ns: i64) -> None:
+        """Write an instant, as `times.iso_ns` does."""
         seconds: i64 = time_ns // SECOND
         rest: i64 = time_ns % SECOND
         text = self.seconds.get(seconds)
@@ -157,40 +148,14 @@ class JsonLines:
             if len(self.seconds) >= MOST_KNOWN:
                 self.seconds.clear()
             text = self.seconds[seconds] = self.host.second(seconds)
-        if not text:
-            return ""
-        # A 1 before the digits, cut off again: leading zeros without a format.
-        if rest % 1000 != 0:
-            return text + str(SECOND + rest)[1:] + "Z"
-        return text + str(1_000_000 + rest // 1000)[1:] + "Z"
+        if text:
+            out.write(text)
+            out.write(PADDED[rest // 1_000_000])
+            out.write(PADDED[rest // 1000 % 1000])
+            if rest % 1000 != 0:
+                out.write(PADDED[rest % 1000])
+            out.write(b"Z")
 
 
 def place_bytes(place: i64) -> bytes:
     return int(place).to_bytes(8, "big")
-
-
-def millis(value: i64, short: bool) -> str:
-    """Return nanoseconds in milliseconds as JSON."""
-    whole: i64 = value // 1_000_000
-    rest: i64 = value % 1_000_000
-    if rest == 0 and short:
-        return str(whole)
-    if not (value == 0 or 1000 <= value < PLAIN):
-        return exact_millis(value)
-    # Clocks of captures have microseconds, so that three of six digits are there at most.
-    digits: i64 = 6
-    while rest % 10 == 0 and digits > 1:
-        rest //= 10
-        digits -= 1
-    text = str(rest)
-    return str(whole) + ZEROS[digits - len(text)] + text
-
-
-def exact_millis(value: i64) -> str:
-    """Return the same of a number that has an exponent, or not all of its digits."""
-    import orjson
-
-    # Compiled, a division of integers rounds each of them to 53 bits first; Python's does not.
-    exact: Any = value
-    text: str = orjson.dumps(exact / 1_000_000).decode()
-    return text

@@ -59,18 +59,19 @@ def batch_form(
     head, tail, last, _ = frame_of(
         *(source, topic, topic_id, partition, 2, attributes, producer_id, producer_epoch, b"")
     )
-    codec = name_of(attributes & CODEC_MASK)
-    before, place = (head % b"\0").decode().split("\0")
+    codec = name_of(attributes & CODEC_MASK).encode()
+    before, place = (head % b"\0").split(b"\0")
     return BatchForm(
         topic,
         (
-            f',"magic":2,"codec":"{codec}","base_offset":',
-            f',"leader_epoch":{leader_epoch},"crc":',
-            f',"crc_ok":true,"attributes":{attributes},"base_timestamp":',
-            f',"producer_id":{producer_id},"producer_epoch":{producer_epoch},"base_sequence":',
+            b',"magic":2,"codec":"%b","base_offset":' % codec,
+            b',"leader_epoch":%d,"crc":' % leader_epoch,
+            b',"crc_ok":true,"attributes":%d,"base_timestamp":' % attributes,
+            b',"producer_id":%d,"producer_epoch":%d,"base_sequence":'
+            % (producer_id, producer_epoch),
         ),
         (before, place),
-        (tail.decode(), last.decode()[:-1]),
+        (tail, last[:-1]),
     )
 
 
@@ -83,6 +84,7 @@ class RecordTexts:
         """Whether any key and value may have a schema, whatever it begins with."""
 
     form = staticmethod(batch_form)
+    second = staticmethod(clock_of)
 
     @staticmethod
     def expand(codec: int, data: bytes, limit: int) -> bytes:
@@ -94,14 +96,9 @@ class RecordTexts:
 
     def meaning(
         self, topic: str, key: bytes | None, value: bytes | None, headers: Sequence[Header]
-    ) -> str:
+    ) -> bytes:
         """Return the members of a record that its schemas give."""
-        return schema_members(topic, key, value, headers, self._payloads).decode()
-
-    @staticmethod
-    def second(seconds: int) -> str:
-        """Return a second of a time in UTC, up to the point before its fractions."""
-        return clock_of(seconds).decode()
+        return schema_members(topic, key, value, headers, self._payloads)
 
 
 class RecordLines:
@@ -125,8 +122,7 @@ class RecordLines:
         """Return the same, empty without records; None where it takes an object of the exchange."""
         if api_key_of(item) not in CARRIERS:
             return b""
-        text = lines_of_records(item, self._records, self)
-        return None if text is None else text.encode()
+        return lines_of_records(item, self._records, self)
 
     def name_of(self, topic_id: bytes) -> str | None:
         return self._names.get(topic_id)

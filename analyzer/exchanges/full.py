@@ -206,14 +206,13 @@ def _spelled(
     if field.aligned and room.left > LIMITS.record_bytes and room.held > 0:
         # Most fields are small and intact.
         try:
-            text = JsonRecords(RecordTexts(payloads)).of(
-                *(str(number), field.source, field.topic, field.topic_id, field.partition),
+            octets = JsonRecords(RecordTexts(payloads)).of(
+                *(b"%d" % number, field.source, field.topic, field.topic_id, field.partition),
                 *(data, field.base_offset, False),
             )
         except Refused:
             pass
         else:
-            octets = text.encode()
             # Base64 takes none of the room, as below.
             size = len(octets) - len(data) * 4 // 3
             room.left -= size

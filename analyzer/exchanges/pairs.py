@@ -125,9 +125,9 @@ class Rows:
         """Return rows as lines of exchange/1."""
         self.check_names()
         try:
-            return "".join([f"{line}\n" for line in self.lines.of(items)]).encode()
+            return self.lines.of(items)
         except NOT_UTF8:
-            return b"".join([json_of_row(self.row(item)) + b"\n" for item in items])
+            return b"".join(map(self.line, items))
 
     def check_names(self) -> None:
         """Forget rows and texts that have old names of topics; to be called before `lines`."""
@@ -138,15 +138,15 @@ class Rows:
 
     # What the kernel asks for.
 
-    def texts(self, pair: Pair) -> tuple[tuple[str, ...], Any, bool]:
+    def texts(self, pair: Pair) -> tuple[tuple[bytes, ...], Any, bool]:
         """Return what pairs have in common as texts, the fetch session, and whether to keep it."""
         row = self.row(pair)
         texts = tuple([write(row) for write in runs_of()])
         return texts, pair.session, _is_small(row, sum(map(len, texts)))
 
-    def line(self, item: Item) -> str:
+    def line(self, item: Item) -> bytes:
         """Return the line of what is no ordinary pair."""
-        return json_of_row(self.row(item)).decode()
+        return json_of_row(self.row(item)) + b"\n"
 
     def hash_of(self, file: int) -> Any:
         """Return what hashes places in a file; None where ids are made otherwise."""
@@ -156,10 +156,7 @@ class Rows:
         found: str = pair.reader.host.identify(pair)
         return found
 
-    @staticmethod
-    def second(seconds: int) -> str:
-        """Return a second of a time in UTC, up to the point before its fractions."""
-        return clock_of(seconds).decode()
+    second = staticmethod(clock_of)
 
 
 def _is_small(row: Row, size: int) -> bool:

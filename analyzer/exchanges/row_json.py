@@ -72,9 +72,9 @@ def _writer() -> Callable[[Row], bytes]:
 
 
 @cache
-def runs_of() -> tuple[Callable[[Row], str], ...]:
+def runs_of() -> tuple[Callable[[Row], bytes], ...]:
     """Return what writes the columns of a row between those that each has of its own."""
-    out: list[Callable[[Row], str]] = []
+    out: list[Callable[[Row], bytes]] = []
     for own, columns in _runs():
         if not own:
             source = f"def run_of(row):\n    return written_run({_members(columns)})\n"
@@ -95,28 +95,29 @@ _FORMS: Final = {
 def members() -> tuple[JsonMember, ...]:
     """Return the members of exchange/1 as the kernel writes them."""
     out: list[JsonMember] = []
-    before = '{"schema":"exchange/1",'
+    before = b'{"schema":"exchange/1",'
     runs = 0
     for own, columns in _runs():
         if not own:
             out.append(JsonMember(before, lines.RUN, runs))
-            runs, before = runs + 1, ","
+            runs, before = runs + 1, b","
             continue
         for each in columns:
             for name, text in each.json.items():
                 value = f"row.{each.name}"
                 form = _FORMS.get("" if text == value else text.replace(value, "{0}"))
-                begin, end = ("[", "]") if each.column.kind is INTS else ("", "")
+                begin, end = (b"[", b"]") if each.column.kind is INTS else (b"", b"")
                 if each.column.kind in (TEXT, TIME):
-                    begin = end = '"'
+                    begin = end = b'"'
                 if each.column.kind is TEXT:
                     form = lines.ID
                 elif each.column.kind is INTS:
                     form = lines.FRAMES
                 assert form is not None, text
                 field = OWN.index(each.name) if form != lines.ID else 0
-                out.append(JsonMember(f'{before}"{name}":{begin}', form, field))
-                before = f"{end},"
+                label = b'%b"%b":%b' % (before, name.encode(), begin)
+                out.append(JsonMember(label, form, field))
+                before = end + b","
     return tuple(out)
 
 
@@ -175,7 +176,7 @@ def _written(value: Any) -> str:
 
 def _kept(texts: Texts, key: tuple[Any, ...], value: dict[str, Any]) -> str:
     """Return the members of a run of columns, and keep them for the next row that has the same."""
-    text = _written_run(value)
+    text = _written_run(value).decode()
     if len(text) <= LIMITS.cached_text_chars:
         if len(texts) >= LIMITS.cached_texts:
             texts.clear()
@@ -183,5 +184,5 @@ def _kept(texts: Texts, key: tuple[Any, ...], value: dict[str, Any]) -> str:
     return text
 
 
-def _written_run(value: dict[str, Any]) -> str:
-    return orjson.dumps(value, default=plain)[1:-1].decode()
+def _written_run(value: dict[str, Any]) -> bytes:
+    return orjson.dumps(value, default=plain)[1:-1]

@@ -62,10 +62,9 @@ class PairLines:
             return None
         self._rows.check_names()
         try:
-            line = self._lines.line(item)
+            return self._lines.line(item)
         except NOT_UTF8:
             return None
-        return None if line is None else line.encode()
 
     # What the kernel asks for.
 
@@ -77,9 +76,9 @@ class PairLines:
     def name_of(self, topic_id: bytes) -> str | None:
         return self._names.get(topic_id)
 
-    def session(self, session: FetchSession) -> str:
+    def session(self, session: FetchSession) -> bytes:
         """Return a fetch session as JSON."""
-        return orjson.dumps(session_json(session, self._names), default=plain).decode()
+        return orjson.dumps(session_json(session, self._names), default=plain)
 
 
 @cache
@@ -131,14 +130,14 @@ def _field(wire: Wire, partitions: bool) -> JsonField:
             field.kids = [_member(slot, partitions) for slot in wire.slots]
             field.tags = [_member(slot, partitions) for slot in wire.tags]
             for each in (*field.kids, *field.tags)[1:]:
-                each.before = f",{each.before}"
+                each.before = b"," + each.before
     return field
 
 
 def _member(slot: Slot, partitions: bool) -> JsonField:
     field = _field(slot.wire, partitions)
-    field.before = f'"{slot.name}":'
+    field.before = b'"%b":' % slot.name.encode()
     if slot.tag is not None:
         field.tag = slot.tag
-        field.default = orjson.dumps(slot.default, default=plain).decode()
+        field.default = orjson.dumps(slot.default, default=plain)
     return field

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from librt.strings import BytesWriter
 
 from kafkascope.analyzer.bodies.facts import BodyFacts, facts_of_bodies
 from kafkascope.analyzer.bodies.trees import GENERATIONS, PARTITION_LISTS, PARTITION_NAMES, node_of
@@ -208,10 +209,12 @@ def records_in(body: object) -> Iterator[bytes | None]:
 
 def written(layout: Layout, data: bytes, body: Body) -> bytes | None:
     """The body as the kernel writes it; None where it does not."""
+    out = BytesWriter()
     try:
         field = json_field_of(layout)
-        records = [dumps(each).decode() for each in records_in(body)]
-        return JsonBodies(JsonTexts()).of(field, data, 0, len(data), records).encode()
+        records = list(map(dumps, records_in(body)))
+        JsonBodies(JsonTexts()).write(out, field, data, 0, len(data), records)
+        return out.getvalue()
     except (UnwrittenField, Refused):
         return None
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from hypothesis import given
 from hypothesis import strategies as st
+from librt.strings import BytesWriter
 
 from kafkascope.analyzer.exchanges.limits import LIMITS
 from kafkascope.analyzer.exchanges.row_json import json_of_row
@@ -14,7 +16,7 @@ from kafkascope.analyzer.model import STATES, Note, Undecoded
 from kafkascope.captures.model import TlsSummary
 from kafkascope.dissectors.codec.jsonform import dumps
 from kafkascope.dissectors.values import Uuid
-from kafkascope.kernel.lines import millis
+from kafkascope.kernel.json_values import write_millis, write_number
 
 # Also lone surrogates, C1 controls, quotes and backslashes.
 ODD = ["", 'a"b\\c', "\x00\x1f\x7f\x80\x9f", "a\udcffb", "é\u2028\u202e", "💥"]
@@ -81,9 +83,20 @@ def test_what_is_kept_is_bounded_and_right_beyond() -> None:
         assert json_of_row(row) == dumps(to_json(row))
 
 
+def written(write: Callable[..., None], *values: object) -> bytes:
+    out = BytesWriter()
+    write(out, *values)
+    return out.getvalue()
+
+
 @given(st.integers(-(1 << 62), 1 << 62) | st.integers(-(10**16), 10**16))
 def test_nanoseconds_as_milliseconds(value: int) -> None:
     """Also those beyond 2^53, which are halfway between floats when they are rounded twice."""
-    assert millis(value, False) == dumps(value / 1_000_000).decode()
+    assert written(write_millis, value, False) == dumps(value / 1_000_000)
     shown = value // 1_000_000 if value % 1_000_000 == 0 else value / 1_000_000
-    assert millis(value, True) == dumps(shown).decode()
+    assert written(write_millis, value, True) == dumps(shown)
+
+
+@given(NUMBER)
+def test_numbers(value: int) -> None:
+    assert written(write_number, value) == b"%d" % value
