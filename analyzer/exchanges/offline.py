@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from hashlib import blake2b
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Literal, Protocol, Self, TypeAlias
@@ -33,7 +32,7 @@ from kafkascope.captures.errors import CaptureError, CutShort
 from kafkascope.captures.formats.records import TLS_KEY_LOG
 from kafkascope.captures.inputs.files import Source
 from kafkascope.captures.inputs.keylogs import EVERY, KeyLogFollower, follow_key_logs, read_key_logs
-from kafkascope.captures.inputs.opening import is_live
+from kafkascope.captures.inputs.opening import FINGERPRINT_BYTES, fingerprint, is_live
 from kafkascope.captures.inputs.spool import DEFAULT_BYTES, UNBOUNDED, Spool
 from kafkascope.captures.merge.inputs import open_inputs
 from kafkascope.captures.model import Chunk, Closed, Opened, Resolved, StreamEvent
@@ -57,10 +56,6 @@ CLIENT_LEG: Final = "kafkascope: client leg"
 BROKER_LEG: Final = "kafkascope: broker leg"
 """Comment of the capture interface on which our proxy records the connection to the broker. The
 client's connection carried the same requests, so these rows are left out by default."""
-
-
-# Bytes at the head of a file: times and sequence numbers of the first packets make it unique.
-FINGERPRINT_BYTES: Final = 64 * 1024
 
 
 # Connections, requests in flight and held exchanges that are looked at for each exchange, to find
@@ -108,7 +103,7 @@ class OpenInput:
             source.patience = EVERY
         growing = self._follower is not None
         self.context.keys = KeySources(log, source.secrets, growing=growing)
-        self.context.fingerprints = [fingerprint(name) for name in source.names]
+        self.context.fingerprints = [fingerprint_of(name) for name in source.names]
         self.context.remarks = source.remarks
         self._conversations = Conversations(self.context)
         self.zone = zone
@@ -364,13 +359,13 @@ def open_capture(
     return OpenInput(source, decode_as=decode_as, legs=legs, log=log, live=live, zone=zone)
 
 
-def fingerprint(name: str) -> bytes:
+def fingerprint_of(name: str) -> bytes:
     """Return the identity of a file in exchange ids; independent of its path."""
     path = Path(name)
     try:
         if not path.is_file():
             return b"stream"
         with path.open("rb") as file:
-            return blake2b(file.read(FINGERPRINT_BYTES), digest_size=16).digest()
+            return fingerprint(file.read(FINGERPRINT_BYTES))
     except OSError:
         return b"stream"

@@ -8,11 +8,9 @@ import re
 from collections.abc import Iterable
 from fnmatch import fnmatch
 from functools import lru_cache
-from hashlib import blake2b
 from pathlib import Path
 from typing import Any, Final
 
-from kafkascope.analyzer.exchanges.offline import FINGERPRINT_BYTES
 from kafkascope.captures.errors import NotACapture
 from kafkascope.captures.formats.text import is_log
 from kafkascope.captures.inputs import opening
@@ -94,16 +92,16 @@ def size_of(name: str) -> int:
 
 
 def fingerprint_of(name: str) -> bytes:
-    """Return what `exchanges.offline.fingerprint` does, for files anywhere."""
+    """Return what `exchanges.offline.fingerprint_of` does, for files anywhere."""
     stream = open_anywhere(name, 0)
-    head = bytearray(FINGERPRINT_BYTES)
+    head = bytearray(opening.FINGERPRINT_BYTES)
     view, filled = memoryview(head), 0
     try:
         while filled < len(head) and (size := stream.readinto(view[filled:]) or 0):
             filled += size
     finally:
         stream.close()
-    return blake2b(head[:filled], digest_size=16).digest()
+    return opening.fingerprint(bytes(head[:filled]))
 
 
 def listed(inputs: Iterable[str]) -> list[str]:

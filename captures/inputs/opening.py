@@ -9,6 +9,8 @@ import errno
 import os
 import select
 import stat
+from contextlib import suppress
+from hashlib import blake2b
 from io import FileIO
 from typing import Final, Protocol, runtime_checkable
 
@@ -24,6 +26,8 @@ from kafkascope.captures.inputs.spool import Spool
 # Bytes that are enough to tell a file's format.
 _HEAD_BYTES: Final = 28
 _TEXT_BYTES: Final = 1 << 12
+# Bytes at the head of a file that tell it from others.
+FINGERPRINT_BYTES: Final = 1 << 16
 # Bytes of a spool that are read at once.
 _KEPT_BYTES: Final = 1 << 20
 STDIN: Final = "-"
@@ -31,6 +35,20 @@ STDIN: Final = "-"
 
 def spoken(name: str) -> str:
     return "standard input" if name == STDIN else name
+
+
+def fingerprint(head: bytes) -> bytes:
+    """Return the identity of a file, by its first `FINGERPRINT_BYTES`. Of a capture, only the bytes
+    up to the end of its first packet count: a recording is the same file while it grows."""
+    end = len(head)
+    if is_capture(head):
+        with suppress(NotACapture):
+            found, buffer = format_of(head, 0, ""), bytearray(head)
+            positions, _ = found.walk(buffer, found.header, end)
+            if positions:
+                first = found.record(buffer, positions[0])
+                end = first.start + first.captured
+    return blake2b(head[:end], digest_size=16).digest()
 
 
 def is_capture(head: bytes) -> bool:

@@ -216,6 +216,17 @@ def test_iterating_again_reads_again_and_leaves_nothing_open() -> None:
     assert [each.number for each in capture] == [each.number for each in capture]
 
 
+@pytest.mark.parametrize(
+    "path", [SAMPLES / "sasl-old.pcap", ROOT / "tests/analyzer/captures/moved-producer.pcapng"]
+)
+def test_ids_stay_while_a_file_grows(path: Path, tmp_path: Path) -> None:
+    part = tmp_path / "part"
+    part.write_bytes(path.read_bytes()[: path.stat().st_size // 2])
+    some = [each.id for each in ks.open(part)]
+    assert some
+    assert some == [each.id for each in ks.open(path)][: len(some)]
+
+
 def test_file_objects_lists_and_folders(tmp_path: Path) -> None:
     count = sum(1 for _ in ks.open(SMALL))
     with SMALL.open("rb") as file:
