@@ -1,5 +1,5 @@
-"""What the bytes of a frame can make us parse or remember beyond what the frame itself is: one
-declaration. Sizes in frames are checked against the bytes that are left."""
+"""Limits of the memory and time that the bytes of a frame can cost beyond their own size. Sizes in
+frames are also checked against the bytes that are left."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Final, NamedTuple
 
 
 class DissectorLimits(NamedTuple):
-    """Names that end in no unit are counts."""
+    """Names without a unit are counts."""
 
     # A named tuple, as `schemas.limits`: a frozen dataclass costs milliseconds at start.
 
@@ -20,13 +20,13 @@ class DissectorLimits(NamedTuple):
     # Nodes of one message; beyond them elements of arrays and unknown tags share one node. A node
     # takes 300 bytes, and a message of 1 MB may have millions.
     nodes: int = 300_000
-    # Values that are read again to explain which one is wrong: about a second. Hostile bodies have
-    # hundreds of times as many.
+    # Values that are read again to find the wrong one: about a second. Hostile bodies have hundreds
+    # of times as many.
     explained_values: int = 1 << 17
 
     # --- record batches
 
-    # What one batch expands to. Producers make batches of 16 KB (batch.size) and cap what they
+    # Expanded size of one batch. Producers make batches of 16 KB (batch.size) and cap what they
     # compress at 1 MB (max.request.size) by default; 64 times as much is a bomb, not traffic. The
     # batch, one record of it and the JSON of that are in memory together.
     batch_bytes: int = 64 << 20
@@ -39,23 +39,23 @@ class DissectorLimits(NamedTuple):
     # record of it as well. A capture of kilobytes may hold thousands of such batches, and a merge
     # of partitions by time has an iterator in each of them.
     opened_bytes: int = 32 << 20
-    # Batches, records and headers of a field that get nodes of their own: a node takes as much
-    # memory as a hundred bytes of records, and nobody scrolls further.
+    # Batches, records and headers of a field that get a node each: a node takes as much memory as a
+    # hundred bytes of records, and nobody scrolls further.
     record_nodes: int = 20_000
     # Expanded records in a tree: half of what one batch may expand to. These bytes, and copies of
     # the keys and values in them, are in memory as long as the tree is shown.
     tree_bytes: int = 32 << 20
-    # Levels of compressed message sets. Brokers refuse a second one; it is read all
-    # the same, for people who look at such bytes.
+    # Levels of compressed message sets. Brokers refuse a second level; it is read nevertheless, for
+    # people who examine such bytes.
     message_set_depth: int = 2
 
     # --- misfits, embedded formats, ZooKeeper
 
-    # A body that is tried with other versions: each version reads it once more. The same with
-    # headers of other versions, which read it twice.
+    # A body that is tried with other versions, each of which reads it again; and one that is tried
+    # with headers of other versions, which read it twice.
     retried_bytes: int = 1 << 20
     retried_header_bytes: int = 64 << 10
-    # JSON in a key or value, and its levels; longer and deeper JSON is shown as text.
+    # JSON in a key or value, and its nesting; longer or deeper JSON is shown as text.
     json_bytes: int = 1 << 20
     json_nesting: int = 64
     # Schema Registry counts ids from 1; a larger number is something else.

@@ -1,11 +1,11 @@
-"""Delivers the bytes of packets that are plainly the next ones of their stream.
+"""Delivers the bytes of packets that are certainly the next ones of their stream.
 
-It has no rule of its own: it recognises the one case in which `Reassembler.feed` delivers at once,
-a direction in order, the expected sequence number, no flags but ACK and PSH, all bytes captured,
-nothing acknowledged that was not seen. All other packets go to `closely`, in their order.
-Bytes go straight to the connection's reader where there is one (`pairs.Reader`); else consecutive
-segments of one flow become one chunk. Compiled by mypyc; the same source runs without.
-"""
+This adds no rule to reassembly. It recognises the one case in which `Reassembler.feed` delivers at
+once: a direction in order, the expected sequence number, no flags but ACK and PSH, all bytes
+captured, and no acknowledgement of bytes that were not seen. All other packets go to
+`host.closely`, in order. Bytes go straight to the connection's `pairs.Reader`, if it has
+one; otherwise consecutive segments of one flow become one chunk. Compiled by mypyc, also runs as
+Python."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from kafkascope.kernel.headers import HeaderColumns
 from kafkascope.kernel.pairs import Reader
 from kafkascope.kernel.path import MASK, Path
 
-# Acknowledgements that are further ahead are old ones, wrapped around.
+# Acknowledgements further ahead than this are old ones: sequence numbers wrap around.
 HALF: Final[i64] = 1 << 30
 
 
@@ -26,12 +26,12 @@ STATE: Final = (
     *("acked_gap", "fin", "reset_ns", "closed", "gap_since_ns", "gap_since_packet", "gap_offset"),
     *("deadline_ns", "queued_ns"),
 )
-"""What another process has to know of a direction: see `captures.resumable`."""
+"""Attributes that another process needs to resume a direction: see `captures.resumable`."""
 
 
 class DirectionState:
-    """What reassembly knows of one direction. It is the kernel's, which reads and sets some of it
-    for each packet: natively, that takes an eighth of the time."""
+    """State of reassembly in one direction. It is in the kernel, because some of it is read and set
+    for each packet, which takes an eighth of the time in compiled code."""
 
     # So that reassembly can end the circle of both directions.
     __deletable__ = ("other",)
@@ -43,7 +43,7 @@ class DirectionState:
         self.path: Path = connection.path
         self.packets: list[int] = connection.packets
         self.bytes: list[int] = connection.bytes
-        """Both by direction."""
+        """Counts of packets and bytes, by direction."""
         self.number: i64 = number
         """0: from `Connection.a` to `Connection.b`; 1: back."""
         self.flow = flow
@@ -65,9 +65,9 @@ class DirectionState:
         self.top: i64 = 0
         """Highest stream offset among bytes that had to wait."""
         self.stray: int | None = None
-        """Sequence number after the last segment that lay implausibly far ahead."""
+        """Sequence number after the last segment that was implausibly far ahead."""
         self.acked_gap: i64 = 0
-        """Size of the gap right before `offset` that only an ACK told of; 0 once bytes followed."""
+        """Size of a gap right before `offset` that only an ACK revealed; 0 once bytes followed."""
         self.fin: Any = None
         """Stream offset of the FIN and its time."""
         self.reset_ns: int | None = None
@@ -77,9 +77,9 @@ class DirectionState:
         self.gap_since_ns: int | None = None
         """Capture time since which bytes are missing; None: none are."""
         self.gap_since_packet: i64 = 0
-        """The same as a packet number."""
+        """Packet number since which bytes are missing."""
         self.gap_offset: i64 = 0
-        """Stream offset of the gap; the clock starts anew when the direction gets on."""
+        """Stream offset of the gap; `gap_since_ns` starts anew when the direction moves on."""
         self.deadline_ns: i64 = 0
         """When to look at the gap again."""
         self.queued_ns: int | None = None
@@ -94,12 +94,12 @@ class DirectionState:
         return self
 
     def acked_unseen(self) -> int:
-        """Number of bytes that the other side acknowledged and we have not seen. Its ACK of a FIN
+        """Number of bytes that the other side acknowledged and we have not seen; the ACK of a FIN
         is not a byte."""
         ack, following = self.other.ack, self.next
         if ack is None or following is None or self.closed:
             return 0
-        # One may be the number of a FIN that was not captured; half of all numbers lie behind.
+        # 1 may be a FIN that was not captured; a difference in the upper half lies behind.
         missing = (ack - following) & 0xFFFFFFFF
         return missing if 1 < missing < 1 << 30 else 0
 
@@ -115,8 +115,7 @@ class DirectionState:
         return None
 
     def gap_size(self) -> int:
-        """Return the size of the first gap, as far as it is known to reach; 0 when there is
-        none."""
+        """Return the size of the first gap, as far as it is known; 0 without a gap."""
         end = self.gap_end()
         if end is not None:
             size: int = end - self.offset
@@ -126,8 +125,8 @@ class DirectionState:
         return 0 if self.waiting else self.acked_unseen()
 
     def awaits(self, ack: int) -> bool:
-        """Whether `ack` of the other side covers bytes of this direction that were not delivered
-        yet."""
+        """Whether an ACK of the other side covers bytes of this direction that are not
+        delivered."""
         following = self.next
         if following is None:
             return False
@@ -153,7 +152,7 @@ def passed(
 
 
 def acknowledge(direction: DirectionState, ack: i64) -> None:
-    """Take an acknowledgement, if it is beyond those before."""
+    """Keep an acknowledgement number if it is the highest so far."""
     before = direction.ack
     if before is not None:
         known: i64 = before
@@ -163,12 +162,12 @@ def acknowledge(direction: DirectionState, ack: i64) -> None:
 
 
 class SegmentDelivery:
-    """What goes from packets to events, of which few are made at a time."""
+    """Turns packets into events, few at a time."""
 
     def __init__(
         self, packets: HeaderColumns, directions: dict[bytes, DirectionState], host: Any
     ) -> None:
-        """`directions`: by flow. `host` makes chunks, and looks at packets closely."""
+        """`directions`: by flow. `host`: makes chunks, and examines other packets (`closely`)."""
         self.packets = packets
         self.directions = directions
         self.host = host
@@ -183,8 +182,8 @@ class SegmentDelivery:
         self.run_ack: i64 = -1
 
     def events(self, first_: int, last_: int, wake_ns_: int) -> list[Any]:
-        """Return the events of the packets from index `first_` on and before `last_`. `wake_ns_`:
-        from this time on packets are looked at closely."""
+        """Return the events of the packets from index `first_` up to `last_`. `wake_ns_`: packets
+        from this time on go to `closely`."""
         first: i64 = first_
         last: i64 = last_
         wake_ns: i64 = wake_ns_
@@ -201,8 +200,8 @@ class SegmentDelivery:
                 seq: i64 = seqs[index]
                 ack: i64 = acks[index]
                 flow = flows[index]
-                # A transfer in bulk repeats flow and acknowledgement, so four comparisons decide
-                # about most of its packets: no look-up of the direction.
+                # A bulk transfer repeats flow and acknowledgement: four comparisons decide for most
+                # of its packets, without a look-up of the direction.
                 if (
                     length != 0
                     and seq == self.run_next
@@ -256,9 +255,9 @@ class SegmentDelivery:
         return out
 
     def taken(self, reader: Reader, direction: DirectionState, index: i64) -> bool:
-        """Give a packet's bytes to the reader of its connection; return whether it took them, or
-        keeps what it could not read. If not, they become an event, and the reader gets no more
-        before somebody took that."""
+        """Give a packet's bytes to the reader of its connection; return whether the reader has
+        them, read or unread. If not, they become an event. A reader that cannot go on is
+        detached."""
         packets, number = self.packets, direction.number
         at: i64 = packets.starts[index]
         data = packets.data[at : at + packets.lengths[index]]
@@ -285,7 +284,7 @@ class SegmentDelivery:
         return True
 
     def acknowledges(self, other: DirectionState, ack: i64) -> bool:
-        """Return whether a packet acknowledges nothing that was not seen."""
+        """Return whether a packet acknowledges only bytes that were seen."""
         expected: i64
         if other is self.run_direction:
             expected = self.run_next

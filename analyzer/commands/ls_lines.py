@@ -1,5 +1,5 @@
-"""Formats exchanges as lines of `ls`, in each of its output formats. Worker processes call these
-functions, too, so they return bytes and print nothing."""
+"""Formats exchanges as lines of `ls`, in each of its output formats. These functions return bytes
+and print nothing, because worker processes also call them."""
 
 from __future__ import annotations
 
@@ -43,20 +43,20 @@ class LineFormat(NamedTuple):
 
     line_of: LineOf
     fields: Iterable[str] | None = ()
-    """The fields that lines have besides the default columns; None: a line depends on the lines
-    before it, so that one process has to format all."""
+    """Fields of the lines besides the default columns; None: a line depends on earlier lines, so
+    one process has to format all."""
     head: bytes = b""
     """The first line."""
     head_alone: bool = False
-    """Whether the first line is written even if no exchange follows."""
+    """Whether the first line is written even without exchanges."""
     tail: bytes = b""
     """The last line."""
     batch: BatchLines | None = None
-    """Returns the lines of exchanges as they were read, without an `Exchange` for each."""
+    """Returns the lines of exchanges in batches as read, without an `Exchange` for each."""
 
 
 def objects(output: Output) -> LineFormat:
-    """Format exchange/1, and connect/1 of connection attempts that failed."""
+    """Format exchange/1, and connect/1 for failed connection attempts."""
     from kafkascope.analyzer.exchanges.row_json import json_of_row
 
     def line_of(row: Row, _: Exchange | None) -> bytes:
@@ -101,8 +101,8 @@ def table(
         text = joined([cell(row, exchange) for cell in cells])
         return output.line_bytes(text, _style(row), safe=True)
 
-    # Worker processes number exchanges provisionally, and their parent replaces the numbers: not in
-    # cells that a terminal's width has padded or cut.
+    # Worker processes number exchanges provisionally, and their parent replaces the numbers. It
+    # cannot do that in cells that were padded or cut to a terminal's width.
     independent = width is None and not times.relative
     fields = [column.name for column in columns]
     head = output.line_bytes(joined(titles), "header")
@@ -111,8 +111,8 @@ def table(
 
 
 def _batch(line_of: LineOf, of_row: Iterable[bool]) -> BatchLines | None:
-    """Return a function that formats exchanges as they were read; None if a column needs the
-    messages. `of_row`: for each column, whether rows have its value."""
+    """Return a function that formats batches of exchanges; None if a column needs messages.
+    `of_row`: for each column, whether rows have its value."""
     if not all(of_row):
         return None
 
@@ -123,8 +123,8 @@ def _batch(line_of: LineOf, of_row: Iterable[bool]) -> BatchLines | None:
 
 
 def _priority(options: ReadOptions) -> Sequence[str]:
-    """Return names of columns, the most important first. Columns that the filter or `--sort` name
-    precede the other default ones."""
+    """Return names of columns, the most important first. Columns in the filter or `--sort` precede
+    the other default columns."""
     if options.columns:
         return ()
     words = set(re.findall(r"[\w.]+", f"{options.filter_text} {options.sort or ''}"))
@@ -165,8 +165,8 @@ _QUOTES: Final = {"n": "", "d": '"', "s": "'"}
 
 
 def tshark_fields(names: Sequence[str], settings: Iterable[str]) -> Callable[[Output], LineFormat]:
-    """Return the format of tshark's `-T fields -e ... -E ...`: one line for each exchange, fields
-    between separators; `BadParameter` for a name that is no field."""
+    """Return the format of tshark's `-T fields -e ... -E ...`: one line per exchange, fields
+    between separators. Raises `BadParameter` for unknown fields and settings."""
     with refusing(FilterError, option="-e"):
         getters = [raw_values(name) for name in names]
     chosen = {"header": "n", "separator": "/t", "occurrence": "a", "aggregator": ",", "quote": "n"}

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from kafkascope.analyzer.pipeline.runner import Used
 
 LEAN_POOL: Final = "jemalloc" if sys.platform == "linux" else "system"
-"""The allocator of Arrow that returns most memory: a tenth to a fifth less at the most."""
+"""Arrow's allocator that returns most memory: the peak is a tenth to a fifth lower."""
 
 
 def _split_bytes(ctx: click.Context, parameter: click.Parameter, text: str) -> int:
@@ -137,7 +137,7 @@ def spark(
       duckdb -c "select count(*) from 'tables/exchanges/*/*.parquet'"
     """
     require("kafkascope spark")
-    # Read when Arrow is loaded. Its own choice keeps what each of many steps took at most.
+    # Arrow reads this when it is loaded. Its default keeps the peak memory of each of many steps.
     os.environ.setdefault("ARROW_DEFAULT_MEMORY_POOL", LEAN_POOL)
     large_apart()
     from kafkascope.analyzer.pipeline.follow import ClosedRule

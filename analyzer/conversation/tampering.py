@@ -1,8 +1,7 @@
 """Effects of our proxy on exchanges, read from the packet comments of its recordings.
 
-The proxy writes the comments (`proxy/rules/faults`, `proxy/relay`). Here they become
-notes of the exchange, so that every output shows them, and findings do not blame the broker
-(decision 0023).
+The proxy writes the comments (`proxy/rules/faults`, `proxy/relay`). They become notes of the
+exchange, so that every output shows them, and findings do not blame the broker (decision 0023).
 """
 
 from __future__ import annotations
@@ -23,15 +22,15 @@ if TYPE_CHECKING:
 FAULT: Final = "fault: "
 RULE: Final = "rule: "
 BY_HAND: Final = " by hand"
-"""Ends the effect of a user on a held frame: edited or dropped."""
+"""Suffix of an effect that a user had on a held frame: edited or dropped."""
 ADDRESSES: Final = "addresses: "
-"""Begins the addresses of brokers in a response, as the broker and as the proxy advertises them."""
+"""Prefix of broker addresses in a response: as the broker and as the proxy advertises them."""
 BETWEEN: Final = "; "
 HIDDEN: Final = "hidden"
 _ASSIGNMENT: Final = re.compile(
     r"set (?:request|response)\.[a-z0-9_.\[\]*]+ [-+*]?= |records set (?:value|key|header) "
 )
-"""Start of an effect that sets fields or records; the value follows."""
+"""Matches the start of an effect that sets fields or records, up to the value."""
 _OUR_WORDS: Final = (
     "delay normal throttle drop error stamp reset close half-close truncate corrupt-crc set "
     "records lose duplicate reorder corrupt crc value timestamp versions <= member expire "
@@ -45,7 +44,7 @@ NOTE: Final = "the proxy that recorded this: "
 
 
 def named(client: Endpoint, correlation_id: int) -> str:
-    """Return the name of an exchange in a comment that is not on the exchange's own packets."""
+    """Return the name of an exchange, for a comment on packets of another exchange."""
     return f"{client} {correlation_id}"
 
 
@@ -108,12 +107,11 @@ def comment_of(notes: Iterable[Note]) -> str:
     )
 
 
-# A list of allowed words, because a comment is text of the user's rules: what is not known to be
-# harmless may be a topic, a host or a value.
+# A list of allowed words, because a comment has text of the user's rules: any other word may be a
+# topic, a host or a value.
 def anonymized(effect: str, host: Callable[[str], str]) -> str:
-    """Return an effect without the texts of users: the name of a rule, values that fields and
-    records were set to, and any word that neither our comments nor Kafka's tables have; with other
-    hosts in addresses."""
+    """Return an effect without texts of users. Hidden are names of rules, values of fields and
+    records, and all words that are neither ours nor in Kafka's tables; hosts are replaced."""
     if effect.startswith(ADDRESSES):
         return _REPLACED.sub(lambda at: f"{host(at[1])}:{at[2]} -> {host(at[3])}:{at[4]}", effect)
     if effect.startswith(RULE):
@@ -140,8 +138,8 @@ def _names() -> frozenset[str]:
 
 
 def escaped(text: str) -> str:
-    """Return a text as part of a comment, so that no reader takes any of it for an effect of a
-    proxy, or for the subject of the comment (see `captures.formats.remarks`)."""
+    """Return a text for use in a comment, so that no part of it reads as an effect of a proxy, or
+    as the subject of the comment (see `captures.formats.remarks`)."""
     text = text.replace(BETWEEN.strip(), ",").replace(" [", " (")
     if text.startswith((FAULT, RULE)):
         text = f"said: {text}"

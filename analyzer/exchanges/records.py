@@ -1,7 +1,7 @@
 """Records of an exchange as record/1 objects: produced records from the request, fetched records
 from the response.
 
-Written for speed: what all records of a batch have in common is formatted once, so a record costs
+Written for speed: the common parts of all records of a batch are formatted once, so a record costs
 little more than the JSON of its key and value.
 """
 
@@ -64,8 +64,8 @@ PIECE = 1 << 20
 
 
 Chosen: TypeAlias = Sequence[bool | bytes]
-"""Some of the records of an exchange: for each of `fields_of` whether all of its records are meant,
-or a byte for each of them, 1 or 0."""
+"""A choice among the records of an exchange. For each field of `fields_of`: all or none of its
+records, or a byte for each record, 1 or 0."""
 
 
 class RecordField(NamedTuple):
@@ -73,7 +73,7 @@ class RecordField(NamedTuple):
 
     source: Literal["produce", "fetch", "log"]
     topic: str | None
-    """None when the wire gives only a topic id whose name is not known."""
+    """None for a topic id whose name is unknown."""
     topic_id: bytes | None
     partition: int
     data: bytes
@@ -89,9 +89,9 @@ class RecordField(NamedTuple):
     def opened(
         self, data: bytes | None = None, damage: list[DissectError] | None = None
     ) -> Iterator[tuple[Batch, Opened]]:
-        """Yield the whole batches of the field with their records, as far as these can be read: of
-        a damaged batch those before the damage, then the next batch; nothing after what is no
-        batch, which is noted in `damage`. `data`: the field's bytes with some of them masked."""
+        """Yield the whole batches of the field with their readable records: of a damaged batch, the
+        records before the damage. Ends at the first bytes that are no batch, noted in `damage`.
+        `data`: the field's bytes with some of them masked."""
         octets = self.data if data is None else data
         try:
             for batch in self.batches():
@@ -129,17 +129,17 @@ def fields_in(
     response: dict[str, Any] | None,
     names: TopicNames,
 ) -> Iterator[RecordField]:
-    """Yield the same of the bodies of request and response."""
+    """Yield the records fields of the bodies of a request and its response."""
     if api_key == PRODUCE and request is not None:
-        given = None
+        base_offsets = None
         for topic in request["topic_data"]:
             name, topic_id = _topic(topic, "name", names)
             for partition in topic["partition_data"]:
                 if data := partition["records"]:
                     index = partition["index"]
-                    if given is None:
-                        given = _given(response)
-                    base = given.get((topic.get("name"), topic_id, index))
+                    if base_offsets is None:
+                        base_offsets = _base_offsets(response)
+                    base = base_offsets.get((topic.get("name"), topic_id, index))
                     yield _field(("produce", name, topic_id, index, data, base, True))
     elif api_key in (FETCH, SHARE_FETCH) and response is not None:
         for topic in response["responses"]:
@@ -164,7 +164,7 @@ def _topic(topic: dict[str, Any], name: str, names: TopicNames) -> tuple[str | N
     return names.get(topic_id), topic_id
 
 
-def _given(response: dict[str, Any] | None) -> dict[tuple[Any, ...], int]:
+def _base_offsets(response: dict[str, Any] | None) -> dict[tuple[Any, ...], int]:
     """Return the base offsets by (topic name, id, partition) for the partitions whose records the
     broker accepted."""
     if response is None:
@@ -178,7 +178,7 @@ def _given(response: dict[str, Any] | None) -> dict[tuple[Any, ...], int]:
 
 
 CARRIERS: Final = frozenset({PRODUCE, FETCH, FETCH_SNAPSHOT, SHARE_FETCH})
-"""Keys of the APIs of which `fields_in` finds records."""
+"""Keys of the APIs whose messages have records, see `fields_in`."""
 
 
 def record_lines(
@@ -209,8 +209,7 @@ def field_objects(
     only: bytes | None = None,
 ) -> Iterator[tuple[Batch, bool, Iterator[bytes]]]:
     """Yield each whole batch of a records field, whether its checksum is right, and its records as
-    JSON objects, several at a time, each followed by `separator`. `only`: records with a byte 1,
-    see `Chosen`."""
+    JSON objects, several at a time, each followed by `separator`. `only`: see `Chosen`."""
     data = field.data
     place = 0
     try:
@@ -258,9 +257,8 @@ def batch_objects(
     payloads: Payloads | None = None,
     only: bytes | None = None,
 ) -> Iterator[bytes]:
-    """Yield the records of a batch as JSON objects, several at a time. `offset` is the offset of
-    the first record of a Produce. Without `number` the records come from Kafka's own files.
-    `only`: those with a byte 1, see `Chosen`."""
+    """Yield the records of a batch as JSON objects, several at a time. `number`: of the exchange,
+    None for Kafka's own files. `offset`: of the first record of a Produce. `only`: see `Chosen`."""
     known = batch.producer_id >= 0
     topic = topic_text(field)
     frame = frame_of if len(topic) <= LIMITS.topic_chars else frame_of.__wrapped__
@@ -362,9 +360,9 @@ def frame_of(
     producer_epoch: int,
     separator: bytes,
 ) -> tuple[bytes, bytes, bytes, bytes]:
-    """Return what stands around the records of a batch: the start, with a place for the number of
-    the exchange; what follows the headers; the end; and, of a record without headers and sequence,
-    all after its value."""
+    """Return the JSON that all records of a batch share: before the offset, with a place for the
+    number of the exchange; after the headers; after the sequence; and after the value of a record
+    without headers and sequence."""
     start = {
         "source": source,
         "topic": topic,
@@ -404,8 +402,8 @@ def schema_members(
     headers: Sequence[Header],
     payloads: Payloads | None,
 ) -> bytes:
-    """Return the members of a record for the schemas of key and value: their ids, and what
-    `payloads` decodes; empty for most records."""
+    """Return the members of a record for the schemas of key and value: ids, and values decoded by
+    `payloads`. Empty for most records."""
     ids = _schema_ids(key, value) if (value and not value[0]) or (key and not key[0]) else b""
     decoded = b"" if payloads is None else payloads.members(topic, key, value, headers)
     return ids + b"," + decoded if ids and decoded else ids or decoded
@@ -429,8 +427,8 @@ def _meaning(
 def internal_of(
     field: RecordField, key: bytes | None, value: bytes | None, *, control: bool
 ) -> tuple[bytes | None, dict[str, Any] | None]:
-    """Return the value without secrets, and `decoded` of record/1: what key and value of a record
-    of Kafka's internal topics, or of a `control` batch, say. None for records of others."""
+    """Return the value without secrets, and the member `decoded` of record/1: key and value of a
+    record of Kafka's internal topics or of a `control` batch. None for other records."""
     found = decode(field.topic, key, value, topic_id=field.topic_id, control=control)
     if found is None:
         return value, None
@@ -441,8 +439,8 @@ def internal_of(
 
 
 def shareable(field: RecordField) -> bytes | None:
-    """Return the field's bytes with asterisks in place of secrets in Kafka's internal records,
-    checksums as they were; None when masking would change the size, as in a compressed batch."""
+    """Return the field's bytes with secrets in Kafka's internal records masked, and checksums
+    unchanged; None if masking would change the size, as in a compressed batch."""
     data, topic, topic_id = field.data, field.topic, field.topic_id
     if not is_internal(topic, topic_id):
         return data
@@ -475,7 +473,7 @@ def _base64(value: bytes) -> bytes:
 
 
 def _long(value: bytes) -> bytes:
-    """Return a long key or value as JSON: base64 as well where text would be mostly escapes, six
+    """Return a long key or value as JSON: as base64 if text would be mostly escapes, which take six
     bytes for each control character."""
     text = octets(value)
     return text if len(text) <= 2 * len(value) else _base64(value)

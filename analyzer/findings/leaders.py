@@ -1,6 +1,5 @@
-"""Clients that keep sending to a broker that is not the leader (question 7). Storms of lookups:
-metadata, topics that do not exist (question 13); commits and throttling (question 15, and similar).
-"""
+"""Requests to brokers that are not the leader (question 7), storms of lookups and lookups of
+missing topics (question 13), storms of commits, and throttling (question 15)."""
 
 from __future__ import annotations
 
@@ -40,23 +39,23 @@ LOOKUPS: Final[Mapping[str, frozenset[str]]] = {
     ),
     "DescribeCluster": frozenset(),
 }
-"""Lookups, and what some clients look up a broker for each time: admin clients for records that
-they delete (Kafka Streams does for repartition topics), monitors for the offsets of each group,
-kafkajs for each step of a transaction."""
-# What the quota of topic changes holds back, with an error of its own (KIP-599).
+"""Lookups, and the requests before which some clients send one each time: admin clients that delete
+records (Kafka Streams, for repartition topics), monitors that read the offsets of each group,
+kafkajs in each step of a transaction."""
+# APIs under the quota of topic changes, which has its own error (KIP-599).
 CHANGES_TOPICS: Final = frozenset({"CreateTopics", "DeleteTopics", "CreatePartitions"})
 
 
 @dataclass(slots=True)
 class RefusalRun:
-    """Refusals of one partition by one broker without metadata in between."""
+    """Refusals of one partition by one broker, without Metadata in between."""
 
     first: Event
     last: Event
     numbers: set[int] = field(default_factory=set)
-    """Numbers of the exchanges that repeated the first one, when its answer was there."""
+    """Numbers of the exchanges that repeated the first one after its response."""
     refused: set[int] = field(default_factory=set)
-    """All exchanges in which the partition was refused, also in shorter runs."""
+    """Numbers of all exchanges in which the partition was refused, also of shorter runs."""
 
 
 class Leaderless(Occurrences):
@@ -87,10 +86,10 @@ class Leaders(Counts):
         refused = [e for e in row.errors if e.code in LEADER and not e.top]
         if row.api != "Metadata" and not refused:
             return
-        asking = self.clients[client_key_of(row)]
+        log = self.clients[client_key_of(row)]
         end = row.time_ns + (row.latency_ns or 0)
         if row.api == "Metadata":
-            asking.events.note(row, "metadata", {}, -1)
+            log.events.note(row, "metadata", {}, -1)
             cluster = (exchange.response_body or {}).get("cluster_id")
             if cluster:
                 self.clusters[(row.broker_address, cluster)].see(row, clients=client_of(row))
@@ -109,17 +108,17 @@ class Leaders(Counts):
                 "partition": error.partition,
                 "end_ns": end,
             }
-            asking.events.note(row, "refused", about, part)
+            log.events.note(row, "refused", about, part)
 
     def findings(self, view: DetectorInput) -> Iterator[Finding]:
         moved: list[tuple[Client, Any, RefusalRun]] = []
-        for key, asking in self.clients.items():
+        for key, log in self.clients.items():
             client = view.client(*key)
             if view.is_broker(*key):
                 # Replicas and voters learn of leaders from the controller, not from Metadata.
                 continue
             stale: dict[Any, list[tuple[Any, RefusalRun]]] = defaultdict(list)
-            for (broker, *place), run in _runs(asking.events).items():
+            for (broker, *place), run in _runs(log.events).items():
                 if len(run.numbers) >= limit("leader.retries"):
                     stale[broker].append((place, run))
                 else:
@@ -151,8 +150,8 @@ class Leaders(Counts):
 def _changed(
     broker: str, found: list[tuple[str, SeenCluster]], view: DetectorInput
 ) -> Iterator[Finding]:
-    """Yield the change from one cluster to another behind an address, where a client had to do with
-    both: an ingress that routes by server name has several at the same time."""
+    """Yield changes of the cluster behind an address, if a client used both clusters. An ingress
+    that routes by server name has several clusters at the same time, which is no change."""
     found.sort(key=lambda each: each[1].first or (0, 0))
     for (old, before), (new, after) in pairwise(found):
         begun = after.first or (0, 0)
@@ -191,7 +190,7 @@ def _stale(
 
 
 def _of_former_leaders(moved: list[tuple[Client, Any, RefusalRun]], view: DetectorInput) -> Finding:
-    """Return one finding for all clients: a leader that moves, moves for all of them."""
+    """Return one finding for all clients, because a leader moves for all of them."""
     runs = [run for _, _, run in moved]
     first = min(run.first.time_ns for run in runs)
     last = max(run.last.about["end_ns"] for run in runs)
@@ -220,8 +219,8 @@ def _of_former_leaders(moved: list[tuple[Client, Any, RefusalRun]], view: Detect
 def _leaderless(
     found: Mapping[tuple[Any, ...], Leaderless], view: DetectorInput
 ) -> Iterator[Finding]:
-    """Yield topics with partitions whose leader was missing in the last response, too: while a
-    topic is created, or a leader moves, it is there soon."""
+    """Yield topics with partitions that have no leader in the last response either. While a topic
+    is created, or a leader moves, the leader is missing only for a moment."""
     leaders = view.base.cluster.leaders(view.names)
     lines = {(view.topic(line["topic"]), line["partition"]): line for line in leaders}
     named: dict[tuple[str, Any], Leaderless] = {}
@@ -273,7 +272,7 @@ def _unknown(
     rate = per_second(seen.count, first_ns, seen.last_ns)
     pace = f" ({60 * rate:.0f} per minute)" if rate else ""
     often = "once" if seen.count == 1 else f"{seen.count:,} times"
-    # The topic came to be, and nobody was told for long after that it is not there.
+    # The topic was created, and soon after that no lookup failed any more.
     born = _since(view).get(view.topic(topic))
     soon = limit("unknown-topic.spreading")
     made = born is not None and (first_ns or 0) < born and (seen.last_ns or 0) < born + soon
@@ -294,8 +293,8 @@ def _unknown(
 def _rates(
     api: str, client: Client, traffic: Traffic, needed: int, view: DetectorInput
 ) -> Iterator[Finding]:
-    """Yield findings about a client's requests of an API: too many, or throttled. `needed`: how
-    many lookups requests that succeeded may have needed."""
+    """Yield findings about a client's requests of an API: too many, or throttled. `needed`: count
+    of lookups that successful requests may have needed."""
     first_ns, last_ns = traffic.first_ns, traffic.last_ns
     rate = per_second(traffic.count, first_ns, last_ns) or 0
     common: dict[str, Any] = {"span": (first_ns, last_ns), "client": client}
@@ -353,8 +352,8 @@ def _since(view: DetectorInput) -> dict[str, int]:
 
 
 def _runs(events: Events) -> dict[tuple[Any, ...], RefusalRun]:
-    """Return the longest run for each (broker, topic, partition). What was in flight when the first
-    refusal came is no repetition, nor what came before a refresh that backed off as it should."""
+    """Return the longest run for each (broker, topic, partition). Requests in flight at the first
+    refusal are no repetitions, nor are those before a refresh with a usual backoff."""
     found: dict[tuple[Any, ...], RefusalRun] = {}
     begun: dict[tuple[Any, ...], RefusalRun] = {}
     for event in events:

@@ -1,5 +1,5 @@
-"""Offsets that are out of range, and where the client went on (question 14); groups that begin at
-the end of a log that holds records."""
+"""Offsets out of range, and where the client continued (question 14); groups that start at the end
+of a log with records."""
 
 from __future__ import annotations
 
@@ -41,12 +41,12 @@ class OffsetOutOfRange(Occurrences):
     """Refused offsets of a partition."""
 
     asked: tuple[bool, int, int, int, int] | None = most()
-    """(whether the offset is known: a fetch of a session may not repeat it, time, offset requested,
-    log start, high watermark)"""
+    """(whether the offset is known, because a Fetch in a session may omit it; time, requested
+    offset, log start, high watermark)"""
 
 
 class EndLookup(KeyedMeasures):
-    """The first lookup of the end of a partition by a client."""
+    """A client's first lookup of the end of a partition."""
 
     first: tuple[int, int, int] | None = least()
     """(time, number, offset)"""
@@ -58,25 +58,25 @@ class Refused(NamedTuple):
     place: str
     text: str
     lost: int
-    """Records that were deleted before they were read."""
+    """Count of records that were deleted before they were read."""
     group: str
     seen: OffsetOutOfRange
 
 
 class Start(NamedTuple):
-    """A partition that a group began at the end of."""
+    """A partition that a group started to read at its end."""
 
     topic: str
     partition: int
     client: Client
     records: int
-    """In the log before."""
+    """Count of records in the log before."""
     time_ns: int
     number: int
 
 
 class Resets(Counts):
-    """Offsets that were refused, and looked up."""
+    """Offsets that brokers refused, and offsets that clients looked up."""
 
     outside = OffsetOutOfRange.table(LIMITS.keys)
     listed = EventLog.table(500)
@@ -139,7 +139,7 @@ class Resets(Counts):
             yield _outside(view.client(*who), topic, name, found, view)
         yield from _began_at_log_start({key for key, _ in self.outside.items()}, view)
         for group, starts in sorted(by_key(self._starts(view)).items()):
-            if not view.has_gaps(group):  # of what is missing, some may have been read
+            if not view.has_gaps(group):  # records may have been read in a gap
                 yield _latest(group, starts, view)
 
     def _refusals(
@@ -150,8 +150,8 @@ class Resets(Counts):
         outside: OffsetOutOfRange,
         view: DetectorInput,
     ) -> Iterator[tuple[Key, Refused]]:
-        """Yield refused fetch offsets of a partition, with client, topic and rule; none of a
-        client's first start: nothing is lost."""
+        """Yield refused fetch offsets of a partition, with client, topic and rule. A client's first
+        start is left out: it loses nothing."""
         assert outside.asked is not None
         _, time_ns, offset, begin, end = outside.asked
         named, client = view.topic(topic), view.client(*who)
@@ -170,7 +170,7 @@ class Resets(Counts):
         overtaken = begin > offset and offset in before
         name = "retention-overtook" if overtaken else "offset-out-of-range"
         if begin <= offset <= end:
-            begin = end = -1  # As it was before records were deleted.
+            begin = end = -1  # these bounds are from before records were deleted
         stopped = reset is None and _stopped(reads, outside, client, view)
         text = _described(f"{named}-{number}", offset, begin, end, reset, stopped=stopped)
         lost = begin - offset if overtaken else 0
@@ -178,7 +178,8 @@ class Resets(Counts):
         yield (*who, topic, name), Refused(f"{named}-{number}", text, lost, group, outside)
 
     def _starts(self, view: DetectorInput) -> Iterator[tuple[str, Start]]:
-        """Yield where members of a group without committed offsets read first, with the group."""
+        """Yield (group, start) for partitions that a group without committed offsets read first at
+        the end."""
         bounds = view.audit.bounds
         for (_, number, *who), place, reads in _readers(view):
             topic = place.topic
@@ -192,9 +193,9 @@ class Resets(Counts):
 
 
 def _began_at_log_start(refused: set[Any], view: DetectorInput) -> Iterator[Finding]:
-    """Yield readers that began where the log begins, after the committed offset: sarama compares
-    both, and sends no Fetch that the broker would refuse. `refused`: client, topic and partition of
-    Fetch requests that were."""
+    """Yield readers that began at the log start, which is after their committed offset: sarama
+    compares both, and sends no Fetch that the broker would refuse. `refused`: client, topic and
+    partition of refused Fetch requests."""
     for (key, number, *who), place, reads in _readers(view):
         topic, first, event = place.topic, _first(reads), next(iter(reads.events), None)
         if place.start is None or first is None or event is None:
@@ -223,8 +224,8 @@ def _key_of(topic: dict[str, Any]) -> str | None:
 
 
 def _readers(view: DetectorInput) -> Iterator[tuple[Key, AuditedPartition, Reads]]:
-    """Yield what clients read of partitions that they read for a group, with the key of topic,
-    number and client."""
+    """Yield (key of topic, number and client; partition; reads) for partitions that clients read
+    for a group."""
     places = _places(view)
     for key, reads in view.base.delivery.reads.items() if places else ():
         topic, number, *who = key
@@ -268,8 +269,8 @@ def _outside(
 def _stopped(
     reads: Reads | None, outside: OffsetOutOfRange, client: Client, view: DetectorInput
 ) -> bool:
-    """Return whether it got nothing of the partition any more, though there was time for it: it
-    is gone, or its application must have polled again."""
+    """Return whether a client got no more of the partition although there was time: it is gone, or
+    its application must have polled again."""
     time_ns = outside.first[0] if outside.first is not None else 0
     if reads is not None and (reads.last_ns or 0) > time_ns:
         return False
@@ -286,7 +287,7 @@ def _open(view: DetectorInput) -> set[ClientKey]:
 def _described(
     place: str, offset: int, begin: int, end: int, reset: dict[str, Any] | None, *, stopped: bool
 ) -> str:
-    """Return the requested offset, the log's bounds, and where it went on."""
+    """Return a text with the requested offset, the log's bounds, and where the client continued."""
     text = f"offset {offset:,} of {place}" if offset >= 0 else f"an offset of {place}"
     if begin >= 0 and end >= 0:
         text += f", which holds {begin:,} to {end:,}"
@@ -310,7 +311,7 @@ def _described(
 
 def _latest(group: str, starts: list[Start], view: DetectorInput) -> Finding:
     starts.sort(key=lambda each: (each.topic, each.partition, -each.time_ns))
-    # A partition may go from member to member before it has a committed offset.
+    # A partition may move from member to member before it has a committed offset.
     places = {(each.topic, each.partition): each for each in starts}
     named = listed(f"{topic}-{number}" for topic, number in places)
     records = sum(each.records for each in places.values())

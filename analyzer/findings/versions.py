@@ -32,12 +32,12 @@ from kafkascope.times import SECOND
 
 # Kafka 4.0 removed Fetch v0 to v3 (KIP-896).
 FETCH_OF_4: Final = 4
-# Kafka 4 offers Produce from v0 on, because some clients look for it, and takes v3 and later.
+# Kafka 4 offers Produce from v0 on, because some clients look for v0, but takes v3 and later only.
 PRODUCE_OF_4: Final = 3
 
 
 class Offer(NamedTuple):
-    """The first and last version that is taken."""
+    """The first and last version that a broker takes."""
 
     first: int
     last: int
@@ -52,14 +52,14 @@ class RefusedVersion(Occurrences):
 
     connections: Names = whole(Names)
     broken: int = total()
-    """Those that no broker can read, whatever versions it takes."""
+    """Count of requests that no broker can read, whatever versions it takes."""
 
 
 class VersionCounts(Counts):
     """From the statistic of clients and the verdict."""
 
     refused = RefusedVersion.table(LIMITS.keys)
-    """By client, API and version."""
+    """By client, API, version and response: `error`, or `closed` connection."""
 
     def add_exchange(self, row: Row, exchange: Exchange) -> None:
         if row.state == "lost":
@@ -68,7 +68,7 @@ class VersionCounts(Counts):
             unsupported = row.errors and any(
                 e.top and e.name == "UNSUPPORTED_VERSION" for e in row.errors
             )
-            how = "told" if unsupported and row.api != "ApiVersions" else ""
+            how = "error" if unsupported and row.api != "ApiVersions" else ""
         if how and row.api_key is not None:
             broken = int(any(each.reason in BROKEN for each in row.undecoded))
             seen = self.refused[(*client_of(row), row.api, row.api_version, how)]
@@ -96,8 +96,9 @@ class VersionCounts(Counts):
 
 @DetectorInput.once
 def _begun_before(view: DetectorInput) -> set[ClientKey]:
-    """Return clients with connections from before the capture: kafkajs and kafka-go ask for the
-    versions on their first one only. Of a connection without requests the host is known."""
+    """Return clients with connections from before the capture: kafkajs and kafka-go send
+    ApiVersions on their first connection only. Of a connection without requests only the host is
+    known."""
     middle = view.base.connections.midstream()
     keys = {client_key(line) for line in view.lines if line["connection"] in middle}
     known = (usage.identity.key for usage in view.base.clients.usages())
@@ -105,8 +106,8 @@ def _begun_before(view: DetectorInput) -> set[ClientKey]:
 
 
 def _controllers(usage: Usage, view: DetectorInput) -> list[Finding]:
-    """Return the finding about a client that got no further than the listener of a controller: the
-    listeners of brokers offer Metadata. Tools with --bootstrap-controller send other requests."""
+    """Return the finding about a client that is stuck at the listener of a controller, which offers
+    no Metadata. Tools with --bootstrap-controller send other requests."""
     if not usage.offered or "Metadata" in usage.offered or usage.works:
         return []
     client = view.client(*usage.identity.key)
@@ -185,8 +186,7 @@ def _breaks(usage: Usage, view: DetectorInput) -> Iterator[Finding]:
 def _refused(
     client: Client, name: str, version: Any, how: str, seen: RefusedVersion, view: DetectorInput
 ) -> Iterator[Finding]:
-    """Yield the finding about requests of a version that were answered with an error (`told`), or
-    with the end of the connection."""
+    """Yield the finding about requests of a version that got an error, or closed the connection."""
     closed = how == "closed"
     span = offered(view, *client.key, name)
     negotiated = span is not None
@@ -200,12 +200,12 @@ def _refused(
             yield ended
             return
     if closed:
-        # A client that does not ask is told by the end of the connection alone.
+        # A client without ApiVersions learns of it only by the end of the connection.
         old = not negotiated and (*client.key, name, version) not in _served(view)
         if inside or (not negotiated and not (old and gone)):
             return
         if not negotiated and view.is_broker(*client.key):
-            return  # brokers agree on versions by their configuration; one of them stops
+            return  # brokers agree on versions by configuration: one of them stopped
     has = f"; it supports v{span.first} to v{span.last}" if span else ""
     if not has and closed:
         first = releases.versions_of(name, gone)
@@ -232,8 +232,8 @@ def _refused(
 def _ended(
     view: DetectorInput, client: Client, api: str, version: Any, refused: RefusedVersion
 ) -> Finding | None:
-    """Return the finding about a version at which a broker ends each connection, in place of
-    an error; None where something else may be the reason."""
+    """Return the finding about a version at which a broker ends each connection instead of sending
+    an error; None if something else may be the reason."""
     lines = [line for line in view.lines if line["connection"] in refused.connections]
     brokers = brokers_in(lines)
     middle = view.base.connections.midstream()
@@ -272,8 +272,7 @@ def _ended(
 
 
 def _ended_at_first(line: Line) -> bool:
-    """Return whether a broker ended a connection at its first request, at once and without a
-    byte."""
+    """Return whether a broker ended a connection at its first request, at once, without a byte."""
     return (
         line["end"] in ("broker rst", "broker fin")
         and not line["proxy_header"]
@@ -285,8 +284,8 @@ def _ended_at_first(line: Line) -> bool:
 
 @DetectorInput.once
 def rejected_at_once(view: DetectorInput) -> Counter[str]:
-    """Count, by broker, the connections that it ended before a byte of the client: no request was
-    the reason."""
+    """Count, by broker, connections that it ended before the client sent a byte: no request was the
+    reason."""
     # A broker at max.connections.per.ip accepts a connection and closes it (SocketServer logs
     # "Rejected connection"), and so does a load balancer without a backend.
     return Counter(
@@ -319,13 +318,13 @@ def _served(view: DetectorInput) -> set[tuple[Any, ...]]:
 
 
 def _others(view: DetectorInput, name: Any) -> Offer | None:
-    """Return the versions that brokers offer for an API, when all clients got the same."""
+    """Return the versions that brokers offer for an API, if all clients got the same offer."""
     spans = {span for (_, _, api), span in offers(view).items() if api == str(name)}
     return spans.pop() if len(spans) == 1 else None
 
 
 def _gone(name: str, version: Any) -> str:
-    """Return the release that dropped a version of an API; empty when all newer ones have it."""
+    """Return the release that removed a version of an API; empty if none did."""
     try:
         span = releases.spans(name).get(int(version))
     except (UnknownApi, TypeError, ValueError):
@@ -337,14 +336,14 @@ def _gone(name: str, version: Any) -> str:
 
 
 def offered(view: DetectorInput, client_id: Any, host: Any, api: Any) -> Offer | None:
-    """Return what brokers offered to a client for an API; None when it sent no ApiVersions, or the
-    capture does not show it."""
+    """Return the versions of an API that brokers offered to a client; None without ApiVersions in
+    the capture."""
     return offers(view).get((str(client_id or ""), str(host), str(api)))
 
 
 @DetectorInput.once
 def offers_by_api(view: DetectorInput) -> dict[str, list[Offer]]:
-    """Return what brokers offered to any client."""
+    """Return the offers to all clients, by API."""
     return by_key((api, offer) for (_, _, api), offer in offers(view).items())
 
 
@@ -361,8 +360,7 @@ def offers(view: DetectorInput) -> dict[tuple[str, str, str], Offer]:
 
 
 def refused_versions(view: DetectorInput) -> set[ClientKey]:
-    """Return clients (id, host) that sent requests in versions that brokers did not offer them, and
-    got no response."""
+    """Return clients (id, host) that got no response to versions that no broker offered them."""
     found: set[ClientKey] = set()
     for key, traffic in view.base.apis.grouped(("client_id", "host", "api", "version")):
         if traffic.lost:
@@ -373,8 +371,7 @@ def refused_versions(view: DetectorInput) -> set[ClientKey]:
 
 
 def first_taken(api: str, first: int) -> int:
-    """Return the first version that brokers from Kafka 4 on take, where they offer it from `first`
-    on."""
+    """Return the first version that Kafka 4 takes, if it offers `first` and later."""
     return max(first, PRODUCE_OF_4) if api == "Produce" else first
 
 

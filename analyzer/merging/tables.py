@@ -1,4 +1,4 @@
-"""Measures by key, of at most so many keys."""
+"""Measures by key, for a limited number of keys."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ M = TypeVar("M", bound=Measures)
 
 
 class Keyed(dict[Key, M]):
-    """Measures by key, for at most `limit` keys; those of all other keys are one, `others`. `[key]`
-    gives the measures of a key, to be added to: at once, for the next key may drop them.
+    """Measures by key, for at most `limit` keys; all other keys share the measures `others`.
+    `[key]` returns the measures of a key. Add to them at once, because the next key may drop them.
 
-    A dict, because each exchange uses some twenty tables for keys that are nearly always there.
+    A dict, because each exchange uses some twenty tables, and nearly always with known keys.
     """
 
     __slots__ = (
@@ -44,11 +44,10 @@ class Keyed(dict[Key, M]):
         weight: int = 1,
         limits: MergingLimits = LIMITS,
     ) -> None:
-        """`unranked`: so many parts at the front of a key are not the same in every way of reading
-        a capture (the number of a connection), and have no say in which keys are kept. `sample`:
-        gives ranks in place of `rank`, where keys are many and the sum of those that are left out
-        is unused; keys of equal rank are compared. `weight`: so many times the memory of others an
-        event of this table takes."""
+        """`unranked`: number of leading parts of a key that do not decide which keys are kept,
+        because they differ between ways to read a capture (the number of a connection). `sample`:
+        replaces `rank`, for tables with many keys and without `others`; keys of equal rank are
+        compared. `weight`: memory of an event in this table, as a multiple of the usual one."""
         self.kind = kind
         self.limit = limit
         self._unranked = unranked
@@ -59,9 +58,10 @@ class Keyed(dict[Key, M]):
         """A heap, the largest rank first; made when the limit is reached."""
         self.others: M | None = None
         self._shared = 0
-        """Keys, as a power of two, among whom events and names are shared; 0: each has its own."""
+        """Exponent of the power of two of keys that share the events and names of the table; 0:
+        keys do not share."""
         self._shares: list[tuple[str, int]] = []
-        """Fields with events or names, and how many of these a key may have then."""
+        """Fields with events or names, and how many a key may have."""
 
     def __missing__(self, key: Key) -> M:
         short = bounded(key)
@@ -69,8 +69,8 @@ class Keyed(dict[Key, M]):
             return self[short]
         dropping = self._dropping
         if len(self) >= self.limit:
-            # Most tables never fill. In one that does, each further key is compared with the worst
-            # one alone.
+            # Most tables never fill. In a full one each further key is compared with the worst key
+            # only.
             if not dropping:
                 dropping += [(self._place(each), each) for each in self]
                 heapify(dropping)
@@ -89,12 +89,12 @@ class Keyed(dict[Key, M]):
         return made
 
     def _share(self, made: M) -> None:
-        """Bound the events and the names of all keys together, of which one is new."""
+        """Bound the events and names of all keys together. `made`: the measures of a new key."""
         bits = (len(self) - 1).bit_length()
         changed: Iterable[M] = (made,)
         if bits > self._shared:
-            # All are shortened only when the keys have doubled, by their number alone: so it does
-            # not matter in which order they came.
+            # All are shortened only when the number of keys has doubled, so the result does not
+            # depend on the order of keys.
             self._shared, changed = bits, self.values()
             limits = {
                 Events: self._limits.table_events // self._weight,
@@ -108,8 +108,8 @@ class Keyed(dict[Key, M]):
 
     @property
     def worst(self) -> int | None:
-        """The largest rank of the keys of a sample, where some were left out: what is added to a
-        key with a larger one is not kept."""
+        """The largest rank of the kept keys of a sample; None while all are kept. Measures of keys
+        with a larger rank are dropped."""
         return -self._dropping[0][0] if self._dropping else None
 
     def _place(self, key: Key) -> int:
@@ -125,11 +125,11 @@ class Keyed(dict[Key, M]):
         return self.others
 
     def items(self) -> list[tuple[Key, M]]:  # type: ignore[override]
-        """Return all keys but the others, in their order."""
+        """Return all keys and measures, without `others`, in the order of keys."""
         return self.where(lambda _: True)
 
     def where(self, test: Callable[[M], bool]) -> list[tuple[Key, M]]:
-        """Return the keys of which a test holds, in their order."""
+        """Return the keys and measures that pass a test, in the order of keys."""
         chosen = [item for item in super().items() if test(item[1])]
         return sorted(chosen, key=lambda item: _order(item[0]))
 
@@ -153,7 +153,7 @@ class Keyed(dict[Key, M]):
 
 
 def table(kind: type[Measures], *args: Any, **options: Any) -> Any:
-    """Declare a field that is a table, as `Keyed` makes it."""
+    """Declare a field that is a table; arguments of `Keyed`."""
     return whole(partial(Keyed, kind, *args, **options))
 
 
@@ -175,7 +175,7 @@ def by_key(pairs: Iterable[tuple[K, V]]) -> dict[K, list[V]]:
 
 @cache
 def _shared_by(kind: type[Measures]) -> list[tuple[str, type[Events | Names]]]:
-    """Return the fields with events or names, and which of both it is."""
+    """Return the names and types of the fields with events or names."""
     made = kind()
     found = ((name, type(getattr(made, name))) for name in kind.RULES)
     return [(name, part) for name, part in found if part in (Events, Names)]

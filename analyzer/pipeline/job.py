@@ -46,17 +46,17 @@ class File:
     fingerprint: bytes
     index: Index
     first_frame: int = 1
-    """Number of its first packet that is read."""
+    """Number of the first packet that is read."""
     pieces: list[tuple[int, int, int]] | None = None
-    """The packets that are read, as in `Order.pieces`; None: all."""
+    """Packets that are read, as in `Order.pieces`; None: all."""
     shift_ns: int = 0
-    """To add to its times."""
+    """Shift that is added to its times."""
     latest_ns: int | None = None
-    """Latest time of the packets that are read, where `pieces` selects some."""
+    """Latest time of the packets that are read, if `pieces` selects some."""
 
     @property
     def splits(self) -> list[Split]:
-        """Its parts, with the numbers that files and packets have in this run."""
+        """Parts of the file, with the numbers of files and packets in this run."""
         if self.pieces is None:
             return [
                 replace(split, file=self.id, first=split.first + self.first_frame - 1)
@@ -85,7 +85,7 @@ class Keep:
     idle_ns: int = 900_000_000_000
     """Connections without packets for longer are over."""
     linger_ns: int = 60_000_000_000
-    """Time after their end during which late packets still belong to connections."""
+    """Time after the end of a connection during which late packets belong to it."""
 
 
 @dataclass(slots=True)
@@ -100,10 +100,10 @@ class Before:
     last_ns: int = 0
     """Time of the latest packet."""
     fingerprints: list[bytes] = field(default_factory=list)
-    """By file."""
+    """Fingerprints by file."""
     topics: dict[bytes, str] = field(default_factory=dict)
     carried: list[dict[str, Any]] = field(default_factory=list)
-    """Rows of the last batch's `_carry`."""
+    """Rows of `_carry` in the last batch."""
 
     @property
     def ranks(self) -> dict[int, int]:
@@ -125,13 +125,13 @@ class Job:
     keep: Keep | None = None
     """How long open connections continue in later batches; None ends them with the input."""
     keys: KeyLog | None = field(default=None, repr=False)
-    """What TLS is decrypted with, besides the key logs inside the files."""
+    """Key log for TLS, besides the secrets in the files."""
     schemas: KnownSchemas | None = field(default=None, repr=False)
-    """What keys and values are decoded with; grows while tasks report what they lack."""
+    """Schemas of keys and values; grows while tasks report missing ids."""
     order: Order | None = None
     """The order of the packets where files hold the same ones."""
     given: list[Any] = field(default_factory=list)
-    """Identity of the schemas that the user gave: part of the batch's id."""
+    """Identity of the user's schemas: part of the batch's id."""
     limits: CaptureLimits = CAPTURE_LIMITS
 
     @property
@@ -149,14 +149,14 @@ class Job:
 
     @property
     def by_hosts(self) -> bool:
-        """Whether a shard is all connections between two hosts, not a single connection: with TLS
-        they resume each other's sessions, and any later batch of `--follow` may have a key log."""
+        """Whether a shard is all connections between two hosts, not one connection: TLS connections
+        resume each other's sessions, and a later batch of `--follow` may bring a key log."""
         inside = any(file.index.secrets for file in self.files)
         following = self.keep is not None or bool(self.before.carried)
         return following or self.keys is not None or inside
 
     def identity(self) -> list[Any]:
-        """Return what the batch's id depends on: everything that changes the rows."""
+        """Return everything that changes the rows: the batch's id depends on it."""
         files = [
             [file.name.rpartition("/")[2], file.size, file.fingerprint.hex()] for file in self.files
         ]
@@ -174,12 +174,12 @@ class Engine:
 
     name = "plain"
     few: int | None = None
-    """Count of rows up to which one process finishes the tables, because starting others would take
-    longer; None: one process always does."""
+    """Up to this many rows one process finishes the tables, because starting others would take
+    longer; None: always."""
 
     def rows(self, job: Job, earlier: TableFacts | None, folder: Path) -> Parts:
-        """Make the rows of all tables, and the facts, in files below a folder. `earlier`: the facts
-        of the round before."""
+        """Make the rows of all tables, and the facts, in files below a folder. `earlier`: facts of
+        the previous round."""
         raise NotImplementedError
 
     def map(self, work: Callable[[T], R], items: Sequence[T]) -> list[R]:
@@ -213,7 +213,7 @@ def job_of(
     indexes = dict(zip(order, engine.index(order, split_bytes), strict=True))
     texts = sum(each.format == TEXT for each in indexes.values())
     if 0 < texts < len(indexes):
-        raise NotACapture("captures and request logs are converted to tables apart")
+        raise NotACapture("convert captures and request logs to tables in separate runs")
     if len(order) > 1:
         order.sort(key=lambda name: indexes[name].first_ns or 0)
     before = before or Before()
@@ -316,7 +316,7 @@ def split_rows(job: Job) -> list[tuple[Any, ...]]:
 
 
 def damage_rows(job: Job) -> list[tuple[Any, ...]]:
-    """Return rows of `diagnostics` about damaged files: one for each damaged place."""
+    """Return rows of `diagnostics` about damaged files, one per damaged place."""
     rows: list[tuple[Any, ...]] = []
     for file in job.files:
         damaged = file.index

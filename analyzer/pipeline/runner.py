@@ -1,4 +1,4 @@
-"""One run: lists the inputs, indexes them, lets an engine make the tables, and commits them."""
+"""One run: lists and indexes the inputs, makes the tables with an engine, and commits them."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
 PLAIN: Final = plain.Plain()
 Used: TypeAlias = Literal["refuse", "append", "replace"]
-"""What a run does with a folder that has tables."""
+"""What a run does if the folder has tables."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,8 +64,7 @@ def run(
     used: Used = "refuse",
     limits: CaptureLimits = CAPTURE_LIMITS,
 ) -> Result:
-    """Write the tables of the inputs to the folder `out`. `used`: what to do where it has
-    tables."""
+    """Write the tables of the inputs to the folder `out`. `used`: what to do if it has tables."""
     names = listed(inputs)
 
     def job_after(before: Before) -> Job:
@@ -109,7 +108,7 @@ def run_logs(
 
 
 def _run(out: str | Path, used: Used, engine: Engine, job_after: Callable[[Before], Job]) -> Result:
-    """Make the batch of a job that follows the batches of a folder."""
+    """Make one more batch in a folder. `job_after`: returns the job, given the earlier batches."""
     store = Store(out)
     with store.locked():
         manifests = store.manifests()
@@ -144,14 +143,14 @@ class _Logs(Engine):
 
 
 def check_use(out: str | Path, manifests: Sequence[dict[str, Any]], used: Used) -> None:
-    """Raise `CaptureError` for a folder with tables that must not change."""
+    """Raise `CaptureError` if the folder has tables that this run must not change."""
     if manifests and manifests[-1]["keep"] is not None:
         raise CaptureError(f"{out} was written with --follow: continue with --follow")
     if manifests and used == "refuse":
         files = sum(len(manifest["files"]) for manifest in manifests)
         raise CaptureError(
             f"{out} has the tables of {files} file{'s' * (files != 1)}: add to them with --append, "
-            "or put others in their place with --replace"
+            "or replace them with --replace"
         )
 
 
@@ -163,7 +162,7 @@ def before_of(store: Store, manifests: Sequence[dict[str, Any]]) -> Before:
         before.packets += manifest["packets"]
         before.exchanges += manifest["exchanges"]
         before.connections += manifest["connections"]
-        # Missing in manifests from before states of connections were kept.
+        # Missing in manifests of versions that did not keep states of connections.
         before.last_ns = max(before.last_ns, manifest.get("last_ns", 0))
         before.fingerprints += [bytes.fromhex(f["fingerprint"]) for f in manifest["files"]]
         for path in store.files("topic_names", before.batch):
@@ -233,8 +232,7 @@ def manifest_of(job: Job, facts: TableFacts, batch: str, made: Path, engine: str
 
 
 def _opened(job: Job, made: Path) -> int:
-    """Return the count of connections that began in this batch: those that ended, and those that
-    are carried on."""
+    """Return the count of connections that began in this batch: ended ones, and carried ones."""
     ranks = [np.zeros(0, np.int64)]
     for path in (made / "connections").glob("*.parquet"):
         ranks.append(pq.read_table(path, columns=["connection"]).column(0).to_numpy())

@@ -1,5 +1,5 @@
-"""The report as one HTML file: no script, no font, no address of the network; light and dark, and
-readable on paper. Everything that came from traffic is escaped."""
+"""The report as one HTML file without scripts, fonts and links to the network; for light and dark
+screens, and for print. Everything from traffic is escaped."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ from kafkascope.analyzer.report.sections import ReportTable, Section
 from kafkascope.analyzer.text import plural
 from kafkascope.times import iso_ns
 
-# Of a table; longer ones are folded, so that sections can be read in a row.
-FEW_LINES: Final = 8
+# Tables with more rows are folded, so that sections can be read in a row.
+UNFOLDED_ROWS: Final = 8
+# Longer texts than this many characters make a column wider.
 NAME: Final = 14
-# Characters from which a column wants to be wider.
 SENTENCE: Final = 48
 SIGNS: Final = {"error": "!", "warning": "?", "note": "~", "chat": "·"}
 
-# Colours of Okabe and Ito, darker for text on white; nothing is told by colour alone.
+# Colours of Okabe and Ito, darker for text on white. No fact is shown by colour alone.
 STYLE: Final = """
 :root{color-scheme:light dark;--fg:#1b1b1f;--dim:#5c5c66;--bg:#fff;--card:#f6f6f8;--line:#d9d9e0;
 --main:#0072b2;--second:#56b4e9;--bad:#d55e00;--warn:#9a6400;--note:#0072b2;--link:#005a8e}
@@ -91,16 +91,16 @@ td.m,td.l{min-width:0;overflow-wrap:anywhere}th{overflow-wrap:normal}tr{break-in
 
 
 def page(facts: ReportFacts, parts: list[Section], release: str, redacted: str) -> str:
-    """The whole file."""
+    """Return the HTML file."""
     title = f"Kafka traffic: {', '.join(facts.inputs)}"
-    # The map and the first chart stand beside the summary: all are seen without scrolling.
+    # The map and the first chart are beside the summary: all are visible without scrolling.
     first = len(list(takewhile(lambda part: part.charts, parts[:2])))
     summed_up = "".join(f"<p>{_prose(sentence)}</p>" for sentence in summary(facts))
     out = [
         "<!DOCTYPE html>\n",
         '<html lang="en"><head><meta charset="utf-8">',
         '<meta name="viewport" content="width=device-width,initial-scale=1">',
-        # Whatever slipped through: nothing may run, nothing may be loaded.
+        # In case anything is not escaped: nothing may run, nothing may be loaded.
         '<meta http-equiv="Content-Security-Policy" '
         "content=\"default-src 'none';style-src 'unsafe-inline'\">",
         f"<title>{escaped(title)}</title><style>{STYLE}</style></head><body>",
@@ -173,7 +173,7 @@ def _left_out(count: int) -> str:
 
 
 def _cause(cause: Cause, facts: ReportFacts, times: Times) -> str:
-    """A cause; what followed from it is folded into it."""
+    """Return a cause, with its consequences folded into it."""
     if not cause.consequences:
         return _finding(cause.finding, facts, times)
     count = len(cause.consequences)
@@ -182,7 +182,7 @@ def _cause(cause: Cause, facts: ReportFacts, times: Times) -> str:
     return _finding(cause.finding, facts, times, folded)
 
 
-def _finding(finding: Finding, facts: ReportFacts, times: Times, behind: str = "") -> str:
+def _finding(finding: Finding, facts: ReportFacts, times: Times, consequences: str = "") -> str:
     when = times.behind(finding.first_ns, finding.last_ns)
     out = [
         f'<article class="{finding.severity}"><h3><span class="sev">'
@@ -193,11 +193,11 @@ def _finding(finding: Finding, facts: ReportFacts, times: Times, behind: str = "
     if finding.filter:
         command = exchanges_command(finding, facts.words)
         out.append(f"<p><code>{escaped(command)}</code></p>")
-    return "".join([*out, behind, "</article>"])
+    return "".join([*out, consequences, "</article>"])
 
 
 def _prose(text: str) -> str:
-    """A sentence with commands between backticks."""
+    """Return a sentence, with the commands between backticks as code."""
     return "".join(
         f"<code>{escaped(part)}</code>" if index % 2 else escaped(part)
         for index, part in enumerate(text.split("`"))
@@ -214,8 +214,8 @@ def _section(part: Section) -> str:
         caption = f"<figcaption>{escaped(legend)}</figcaption>" if legend else ""
         out.append(f"<figure>{caption}{svg}</figure>")
     for table in part.tables:
-        # A chart shows its numbers, or it is long.
-        folds = part.id == "time" or len(table.rows) > FEW_LINES
+        # A chart already shows the numbers of `time`.
+        folds = part.id == "time" or len(table.rows) > UNFOLDED_ROWS
         lines = plural(len(table.rows) + table.left_out, "line")
         text = _table(table)
         out.append(_folded(f"{table.caption}: {lines}", text) if folds else text)
@@ -259,7 +259,7 @@ def _table(table: ReportTable) -> str:
 
 
 def _width(texts: Iterable[str]) -> str:
-    """Columns of sentences and names stay wide enough to be read; a table may scroll."""
+    """Return the class that keeps a column of names or sentences readable; a table may scroll."""
     longest = max(map(len, texts), default=0)
     return " class=l" if longest > SENTENCE else " class=m" if longest > NAME else ""
 

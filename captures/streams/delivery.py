@@ -1,5 +1,5 @@
 """How connections begin, and the events of reassembly: each `emit` and `deliver` function emits one
-and moves its direction on. No I/O."""
+event and advances its direction. No I/O."""
 
 from __future__ import annotations
 
@@ -38,10 +38,10 @@ from kafkascope.captures.streams.connection import (
 from kafkascope.captures.streams.copies import TranslatedCopies
 from kafkascope.kernel.segments import DirectionState
 
-# Kept of a connection without SYN before its directions are given a start, whatever the time.
+# Bytes that are put aside of a connection without SYN, at most, before its directions get a start.
 SETTLE_BYTES: Final = 1 << 20
-# Packets whose events are made at once: events of all would have left the processor's cache before
-# somebody looks at them.
+# Packets whose events are made together. Events of more packets would leave the processor's cache
+# before they are used.
 PACKETS_AT_ONCE: Final = 256
 
 Reason = Literal["lost", "cut", "midstream", "limit"]
@@ -66,8 +66,8 @@ def new_connection(segment: Segment, number: int, comment_of: Comment | None) ->
 
 
 def on_path(direction: DirectionState, segment: Segment, copy: bool = False) -> None:
-    """Tell the path of a packet that came with the connection's own addresses. `copy`: it had come
-    with others before."""
+    """Add a packet with the connection's own addresses to the path. `copy`: it was seen with
+    translated addresses before."""
     path, flags = direction.path, segment.flags
     if flags & SYN:
         if flags & ACK:
@@ -96,16 +96,15 @@ def translate(state: ConnectionState, direction: DirectionState, flow: bytes) ->
 
 
 def is_beginning(state: ConnectionState) -> bool:
-    """Return whether only the first packet of a connection, or of what the capture has of it, has
-    come so far."""
+    """Return whether only the first captured packet of a connection has come so far."""
     if state.settling is not None or state.copies is not None:
         return True
     return sum(state.connection.packets) - sum(state.connection.duplicates) == 1
 
 
 def is_delivered(direction: DirectionState, segment: Segment) -> bool:
-    """Return whether all bytes of a segment were delivered: one that was cut up or joined before
-    its addresses were translated has no exact copy."""
+    """Return whether all bytes of a segment were delivered. It need not have an exact copy:
+    segments may be split or joined before their addresses are translated."""
     if direction.next is None or not segment.length:
         return False
     return distance(direction.next, segment.seq + segment.length & MASK) <= 0
@@ -129,7 +128,7 @@ def settle_with(
 def find_starts(state: ConnectionState) -> list[tuple[DirectionState, Segment]]:
     """Find directions that start without a SYN, each with its first segment among those put aside.
 
-    Where only the SYN-ACK is missing, the first ACK of the other side is as good: no gap.
+    If only the SYN-ACK is missing, the first ACK of the other side gives the start, without a gap.
     """
     starts = []
     for direction in state.directions:
@@ -150,9 +149,9 @@ def find_starts(state: ConnectionState) -> list[tuple[DirectionState, Segment]]:
 
 
 def start_at_syn(direction: DirectionState, segment: Segment) -> None:
-    """Start a direction after its SYN; a SYN-ACK also tells where the other one starts."""
+    """Start a direction after its SYN; a SYN-ACK also shows where the other direction starts."""
     if not direction.state.opened:
-        # What was told of a connection stays: others may have heard of it before this SYN came.
+        # An emitted connection does not change: it may be in use since before this SYN came.
         direction.connection.handshake = True
     if direction.next is None:
         direction.next = segment.seq + 1 & MASK
@@ -164,7 +163,7 @@ def start_at_syn(direction: DirectionState, segment: Segment) -> None:
 
 
 def _orient(state: ConnectionState, direction: DirectionState, segment: Segment) -> None:
-    """Swap the ends if a SYN that came after the first segments tells that `b` connected."""
+    """Swap the ends if a SYN that came after the first segments shows that `b` connected."""
     connection = state.connection
     if state.opened or connection.handshake or (direction.number == 0) != bool(segment.flags & ACK):
         return
@@ -183,7 +182,7 @@ def is_own_syn(direction: DirectionState, segment: Segment) -> bool:
     """Whether a SYN belongs to this connection, not to a new one with the same ports."""
     state = direction.state
     start = segment.seq + 1 & MASK
-    # One that is sent again has the number with which the stream began.
+    # A retransmitted SYN has the sequence number with which the stream began.
     if direction.next is not None:
         fin = direction.closed and direction.fin is not None
         return (start + direction.offset + fin) & MASK == direction.next
@@ -197,8 +196,8 @@ def is_own_syn(direction: DirectionState, segment: Segment) -> bool:
 
 
 def is_port_reuse(direction: DirectionState, segment: Segment) -> bool:
-    """Whether data lie far from where a closed connection ended: its ports are in use again, and
-    the SYN was lost."""
+    """Whether data lie far from the end of a closed connection: a new connection uses its ports,
+    and the SYN was lost."""
     if (
         not direction.state.over
         or not segment.length
@@ -217,38 +216,38 @@ def emit_opened(state: ConnectionState, out: Out) -> None:
 
 
 def begin_midstream(direction: DirectionState, segment: Segment, out: Out) -> None:
-    """Start a direction without its SYN at its first bytes, with a gap for what came before."""
+    """Start a direction without SYN at its first bytes, after a gap of unknown size."""
     direction.next = segment.seq
     ack = direction.other.ack
     if ack is not None and -1 <= distance(ack, segment.seq) < NEAR_BYTES:
-        direction.next = ack  # what came before is known to have arrived
+        direction.next = ack  # the bytes before it arrived
     elif segment.length == 1 and not segment.flags & (PSH | FIN | SYN):
         direction.next = segment.seq + 1 & MASK  # a keep-alive's garbage byte (RFC 9293, 3.8.4)
     out.append(Gap(direction.connection, direction.number, 0, None, segment.time_ns, "midstream"))
 
 
 def complete_handshake(direction: DirectionState, segment: Segment) -> None:
-    """Take the first ACK of the side that connected: the handshake is over."""
+    """Complete the handshake with the first ACK of the side that connected."""
     state = direction.state
     if state.syn_ns is None or direction.number:
         return
     if not direction.offset and not direction.other.offset:
-        # Else bytes came with the SYN (RFC 7413), and whoever heard of them knows no time.
+        # Otherwise bytes came with the SYN (RFC 7413), and were emitted without a handshake time.
         direction.connection.handshake_ns = segment.time_ns - state.syn_ns
     state.syn_ns = None
     if direction.other.next is None:
-        direction.other.next = segment.ack  # the SYN-ACK was lost, but this is its number
+        direction.other.next = segment.ack  # the SYN-ACK was lost; this is its number
 
 
 def deliver_segment(direction: DirectionState, segment: Segment, out: Out) -> None:
-    """Emit the next bytes, straight from their segment; `kernel.segments.passed` counts them."""
+    """Emit the next bytes directly from their segment; `kernel.segments.passed` counts them."""
     piece = Piece(0, segment.time_ns, segment.packet, segment.file, segment.at)
     data = bytes(segment.payload)
     out.append(Chunk(direction.connection, direction.number, direction.offset, data, [piece]))
 
 
 def must_wait(direction: DirectionState, item: Waiting) -> bool:
-    """Whether its sender had acknowledged bytes of the other direction that are still to come."""
+    """Whether its sender had acknowledged bytes of the other direction that are not delivered."""
     segment = item.segment
     return (
         direction.other is not direction
@@ -269,7 +268,7 @@ def deliver_waiting(direction: DirectionState, item: Waiting, out: Out) -> None:
 
 
 def emit_gap(direction: DirectionState, size: int, reason: Reason, time_ns: int, out: Out) -> None:
-    """Emit a gap for bytes that will not come; the direction goes on after them."""
+    """Emit a gap for bytes that will not come; the direction continues after it."""
     out.append(Gap(direction.connection, direction.number, direction.offset, size, time_ns, reason))
     connection = direction.connection
     connection.gap_bytes = more(connection.gap_bytes, direction.number, size)
@@ -284,7 +283,7 @@ def _skip(direction: DirectionState, size: int) -> None:
 
 
 def emit_closed(direction: DirectionState, out: Out) -> bool:
-    """Emit `Closed` for a FIN after all bytes or an RST when nothing waits; whether it was."""
+    """Emit `Closed` for a FIN after all bytes, or for an RST if nothing waits. Return whether."""
     if direction.closed or direction.waiting:
         return False
     fin = direction.fin

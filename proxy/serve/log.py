@@ -1,11 +1,10 @@
-"""A partition's log: batches of the capture in the order of their offsets, those that clients
-append while kafkascope serves, and transactions. Sans-I/O.
+"""A partition's log: captured batches in the order of their offsets, batches that clients append
+while kafkascope serves, and transactions. Sans-I/O.
 
 While the capture is read, batches come in any order: a Fetch has offsets, a Produce gets its offset
-from the response, or has none (`unplaced`). `finish` puts them in order, and adds the markers of
-transactions that ended, but whose markers were never fetched: by its marker an aborted transaction
-is listed for readers.
-"""
+from the response, or has none (`unplaced`). `finish` puts them in order. It adds the markers that
+were never fetched of transactions that ended, because Fetch responses list an aborted transaction
+by its marker."""
 
 from __future__ import annotations
 
@@ -37,10 +36,10 @@ _OFFSET: Final = struct.Struct(">q")
 _MARKER_KEY: Final = struct.Struct(">hh")
 _MARKER_VALUE: Final = struct.Struct(">hi")
 NO_TIME: Final = -1
-# Memory of a batch beside its data, and of an aborted transaction.
+# Memory of a batch besides its data, and of an aborted transaction.
 ENTRY_BYTES: Final = 300
 ABORTED_BYTES: Final = 250
-# Offsets of a damaged capture that are larger are ignored, so that sums of offsets fit an int64.
+# Larger offsets, as in a damaged capture, are ignored, so that sums of offsets fit an int64.
 LAST_OFFSET: Final = 1 << 62
 
 
@@ -53,13 +52,13 @@ class Entry(NamedTuple):
     magic: int
     data: bytes
     producer: int = -1
-    """Producer of a transaction's batch, or of its marker; -1 for all others."""
+    """Producer of a transactional batch or marker; -1 for other batches."""
     marker: int | None = None
-    """ABORT or COMMIT, of a batch that ends a transaction."""
+    """ABORT or COMMIT, for a marker that ends a transaction; None for other batches."""
 
 
 class PendingMarker(NamedTuple):
-    """A transaction that ended in the capture, whose marker was never fetched."""
+    """A marker that was never fetched, of a transaction that ended in the capture."""
 
     producer: int
     last: int
@@ -74,7 +73,7 @@ class ReadBatches(NamedTuple):
 
 
 class Log:
-    """The batches of a partition, each offset once; offsets that the capture lacks are gaps. Call
+    """The batches of a partition, each offset once. Offsets that the capture lacks are gaps. Call
     `finish` when the capture is read; from then on batches are only appended."""
 
     def __init__(self) -> None:
@@ -93,17 +92,17 @@ class Log:
         self._entries: list[Entry] = []
         self._latest: list[int] = []
         """The largest timestamp of all batches up to each."""
-        # Not a plain dict: `stable` looks up the first key, which a dict finds by walking over the
-        # slots of all keys that were deleted before it.
+        # Not a plain dict: `stable` looks up the first key, and a dict walks over the slots of all
+        # deleted keys to find it.
         self._open: OrderedDict[int, int] = OrderedDict()
-        """First offset of each producer's open transaction, in their order. Transactions that the
-        capture leaves open are not here: no client will end them, and readers would wait."""
+        """First offset of each producer's open transaction, in the order of offsets. Transactions
+        that the capture leaves open are missing: no client ends them, and readers would wait."""
         self._aborted: dict[int, list[tuple[int, int]]] = {}
         """(First offset, offset of the marker) of each producer's aborted transactions, in
         order."""
         self._listed: dict[tuple[int, int], None] = {}
-        """(Producer, first offset) as the capture's Fetch responses list them; in order since
-        `finish`."""
+        """(Producer, first offset) of the aborted transactions that captured Fetch responses list;
+        sorted in `_ordered` since `finish`."""
         self._ordered: list[tuple[int, int]] = []
 
     @property
@@ -112,13 +111,13 @@ class Log:
 
     @property
     def end(self) -> int:
-        """The offset of the next record: the end of what was captured."""
+        """The offset after the last record."""
         return self._entries[-1].last + 1 if self._entries else self._captured_start
 
     @property
     def next(self) -> int:
-        """The offset of the next appended record: after all offsets that the capture mentions, at
-        which a client may continue to read."""
+        """The offset of the next appended record: after all offsets that the capture mentions,
+        because clients may continue to read there."""
         return max(self.end, self._captured_end)
 
     @property
@@ -130,7 +129,7 @@ class Log:
 
     def add(self, data: bytes, base: int | None = None) -> None:
         """Add the records of a Fetch, or of a Produce that the captured broker appended at `base`.
-        Batches whose base offset is known are ignored."""
+        A second batch with the same base offset is ignored."""
         with suppress(DissectError):
             for entry in _fetched(data) if base is None else _placed(data, base):
                 if entry.base in self._captured:
@@ -146,12 +145,12 @@ class Log:
         self._unplaced.append(data)
 
     def set_log_start(self, offset: int) -> None:
-        """Note the log start offset of the capture; it counts while the log is empty."""
+        """Note a log start offset in the capture; it counts while the log is empty."""
         if offset < LAST_OFFSET:
             self._captured_start = max(self._captured_start, offset)
 
     def set_high_watermark(self, offset: int) -> None:
-        """Note an offset that the capture mentions; what lies before it may be unknown."""
+        """Note a high watermark in the capture; records before it may be missing."""
         if offset < LAST_OFFSET:
             self._captured_end = max(self._captured_end, offset)
 
@@ -166,14 +165,14 @@ class Log:
             self._pending.append(PendingMarker(producer, last, COMMIT if committed else ABORT))
 
     def finish(self) -> None:
-        """Put all of the capture in order: batches, those without an offset after them, and the
-        markers that were never fetched."""
+        """Put the captured batches in order, append those without an offset, and add the markers
+        that were never fetched."""
         entries: list[Entry] = []
         for entry in sorted(self._captured.values(), key=_BASE):
-            if not entries or entry.base > entries[-1].last:  # not two batches of one offset
+            if not entries or entry.base > entries[-1].last:  # each offset once
                 entries.append(entry)
         at = max(entries[-1].last + 1 if entries else self._captured_start, self._captured_end)
-        # A Produce without a known offset may have been fetched, too. Its checksum tells, because
+        # A Produce without a known offset may also have been fetched. Then the checksums are equal:
         # the CRC of a batch does not cover the base offset, which the broker sets.
         fetched = {
             batch.crc
@@ -188,7 +187,7 @@ class Log:
                             entries.append(entry)
                             at = entry.last + 1
         self.bytes = ABORTED_BYTES * len(self._listed)
-        # One sort for all: there may be as many markers as batches.
+        # One sort for batches and markers: there may be as many of each.
         for entry in sorted([*entries, *_markers(entries, self._pending)], key=_BASE):
             self._put(entry)
         self._open.clear()
@@ -213,7 +212,8 @@ class Log:
             self._aborted.setdefault(entry.producer, []).append((first, entry.base))
 
     def append(self, data: bytes) -> int:
-        """Append the records of a Produce; return the offset of the first, or -1 without any."""
+        """Append the records of a Produce; return the offset of the first, or -1 without
+        records."""
         first = self.next
         with suppress(DissectError):
             for entry in _placed(data, first):
@@ -233,8 +233,8 @@ class Log:
             self._put(_marker(self.next, producer, epoch, kind, now_ms))
 
     def read(self, offset: int, most: int, magic: int, before: int | None = None) -> ReadBatches:
-        """Return whole batches from the one with `offset` on, at least one, up to `most` bytes and
-        to the offset `before`. Old clients (`magic` 0 or 1) get message sets."""
+        """Return whole batches from `offset` on, at least one, up to `most` bytes and to the offset
+        `before`. Old clients (`magic` 0 or 1) get message sets."""
         out: list[bytes] = []
         entries: list[Entry] = []
         size = 0
@@ -250,7 +250,7 @@ class Log:
         return ReadBatches(b"".join(out), entries)
 
     def entries(self, offset: int) -> Iterator[Entry]:
-        """Yield the batches from the one with `offset` on; where none has it, from the next one."""
+        """Yield the batches from the one that holds `offset` on, or from the next one."""
         first = bisect_right(self._entries, offset, key=_BASE)
         if first and self._entries[first - 1].last >= offset:
             first -= 1
@@ -258,7 +258,7 @@ class Log:
             yield self._entries[index]
 
     def offset_for(self, timestamp: int) -> tuple[int, int]:
-        """Return (offset, time) of the first batch that is not older; (-1, -1) without one."""
+        """Return (offset, time) of the first batch that is not older; (-1, -1) if all are."""
         index = bisect_left(self._latest, timestamp)
         if index == len(self._entries):
             return -1, NO_TIME
@@ -271,11 +271,11 @@ class Log:
         return entry.last, entry.max_timestamp
 
     def aborted_in(self, read: list[Entry]) -> Iterator[tuple[int, int]]:
-        """Yield the aborted transactions that a reader of these batches has to know: producer id,
-        first offset.
+        """Yield (producer id, first offset) of the aborted transactions that a reader of these
+        batches has to know.
 
-        One whose marker lies before them must not be listed: the reader would drop what the
-        producer wrote afterwards.
+        A transaction whose marker lies before the batches must not be listed: the reader would drop
+        what the producer wrote after it.
         """
         for producer in dict.fromkeys(entry.producer for entry in read if entry.producer >= 0):
             start, end = read[0].base, read[-1].last
@@ -289,8 +289,8 @@ class Log:
                 index += 1
 
     def _listed_in(self, producer: int, start: int, end: int) -> Iterator[tuple[int, int]]:
-        """Yield the transactions of a producer without captured markers that begin in these
-        offsets, and the last one before them, which may still be open."""
+        """Yield the listed transactions of a producer without captured markers: those that begin in
+        these offsets, and the last one before, which may still be open."""
         index = bisect_right(self._ordered, (producer, start)) - 1
         if index < 0 or self._ordered[index][0] != producer:
             index += 1
@@ -347,10 +347,10 @@ def _entry(base: int, last: int, batch: Batch, piece: bytes) -> Entry:
 
 
 def _markers(entries: list[Entry], pending: list[PendingMarker]) -> list[Entry]:
-    """Return the pending markers in their order, each at the first free offset after its
-    transaction, where the broker probably wrote it. None where the producer's next batch is the
+    """Return the pending markers in order, each at the first free offset after its transaction,
+    where the broker probably wrote it. A marker is left out if the producer's next batch is a
     marker, or lies before that offset."""
-    # Base offset of a batch -> an offset up to which there is no gap after it.
+    # Base offset of a batch -> an offset up to which no gap follows.
     ends = {entry.base: entry.last + 1 for entry in entries} if pending else {}
 
     def free(offset: int) -> int:

@@ -1,4 +1,4 @@
-"""Nodes in an exchange with ZooKeeper: operations and results. Keeps nothing."""
+"""Operations on znodes in an exchange with ZooKeeper, and their results. Without state."""
 
 from __future__ import annotations
 
@@ -30,13 +30,13 @@ NODEEXISTS: Final = -110
 
 
 class ZnodeOperation(NamedTuple):
-    """A request about a node, or one of a multi, with what came of it."""
+    """A request about a znode, or one operation of a multi, with its result."""
 
     kind: int
     path: str
-    """As the answer has it: sequential nodes get their numbers there."""
+    """Path in the response, because it has the numbers of sequential nodes."""
     error: int
-    """0: done. Operations of a multi that failed because of others are no operations."""
+    """0: done. Operations of a multi that failed only because of another one are left out."""
     data: bytes | None = None
     flags: int = 0
     stat: dict[str, Any] | None = None
@@ -62,7 +62,7 @@ def operations_of(exchange: Exchange) -> Iterator[ZnodeOperation]:
 
 
 def _multi(requests: Any, results: Any) -> Iterator[ZnodeOperation]:
-    """Yield the operations of a multi; of one that failed, that which made it fail."""
+    """Yield the operations of a multi; of a failed multi, the operation that made it fail."""
     for request, result in zip(requests, results, strict=False):
         path = request.get("path")
         error = result.get("error") or 0
@@ -90,9 +90,8 @@ def _operation(
 
 
 def text_of(data: bytes | None, path: str) -> str | None:
-    """Return what is in a node as one short line, secrets hidden; None for bytes that are no
-    text."""
-    from kafkascope.dissectors.embedded.nodes import decode  # loaded where nodes hold something
+    """Return the data of a znode as one short line without secrets; None for binary data."""
+    from kafkascope.dissectors.embedded.nodes import decode  # loaded only if needed
 
     if not data:
         return None

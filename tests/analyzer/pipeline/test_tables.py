@@ -100,7 +100,7 @@ def test_batches_of_records_name_their_topics(tmp_path: Path) -> None:
 def test_captures_and_request_logs_are_converted_apart(tmp_path: Path) -> None:
     log = SAMPLES.parent / "logs" / "demo.log.zst"
     result = run("spark", SAMPLE, log, "-o", tmp_path, codes=[3])
-    assert "captures and request logs are converted to tables apart" in result.output
+    assert "convert captures and request logs to tables in separate runs" in result.output
     assert not list(tmp_path.rglob("*.parquet"))
 
 
