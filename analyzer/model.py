@@ -162,7 +162,7 @@ class _Message:
     ) -> None:
         self._frame = frame
         self.spot = spot or spot_of(cast("Frame", frame))
-        """What a row tells of its frame."""
+        """The part of its frame that a row needs."""
         self.header = header
         """Header of the request; None for raw SASL tokens and opaque bytes, and with a response
         that is not decoded later."""
@@ -248,7 +248,7 @@ class ZooKeeperFacts(NamedTuple):
     session: int | None
     """Id of the session; None before the handshake was seen."""
     path: str | None
-    """The node that is asked for or told of; None where there is none, or many."""
+    """The node in request or response; None if there is none, or several."""
     event: str
     """Type of a watch event; else empty."""
     zxid: int | None
@@ -339,9 +339,9 @@ class Exchange:
     request: Request | None
     response: Response | None
     software: str = ""
-    """Name and version of the client library, once ApiVersions told it on this connection."""
+    """Name and version of the client library, from ApiVersions on this connection."""
     user: str = ""
-    """Who authenticated on this connection, as far as the mechanism tells."""
+    """The authenticated user of this connection, if the mechanism shows it."""
     mechanism: str = ""
     """Mechanism of SASL, as this connection's handshake named it."""
     reason: str = ""

@@ -1,7 +1,7 @@
 """Follows connections whose bytes a tool of others hands over: which messages they hold, and what
 belongs together. Sans-I/O; time arrives with the data.
 
-All framing, pairing and decoding is that of captures; here it is told message by message, a request
+All framing, pairing and decoding is that of captures; here messages come out one by one, a request
 before its response is there.
 """
 

@@ -4,7 +4,7 @@ Knows nothing of Kafka.
 
 A connection has two directions. Direction 0 runs from `Connection.a` to `Connection.b`, direction 1
 back; `a` is the side that opened the connection where the SYN was seen, else the sender of the
-first packet seen (`Connection.handshake` tells). Time is integer nanoseconds since 1970 UTC,
+first packet seen (see `Connection.handshake`). Time is integer nanoseconds since 1970 UTC,
 everywhere.
 """
 

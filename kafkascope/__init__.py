@@ -2,7 +2,7 @@
 
     import kafkascope as ks
 
-The names below are loaded when they are first used; docs/library.md tells what they do and what
+The names below are loaded when they are first used; docs/library.md describes what they do and what
 stays stable. The packages below this name are for kafkascope itself, and change:
 
 - `kafkascope.dissectors`: schemas of every version of every API, record batches, embedded formats.

@@ -22,7 +22,7 @@ REMEMBERED: Final = 200
 
 
 class Child:
-    """A `kafkascope` of this environment with some arguments, which tells an address when it
+    """A `kafkascope` of this environment with some arguments, which prints an address when it
     serves. Ends when its stdin does: with `stop`, with this process, or when it is forgotten."""
 
     def __init__(self, arguments: Sequence[str]) -> None:

@@ -32,7 +32,7 @@ NOWHERE: Final = -1
 # Memory of a partition of a session.
 PARTITION_BYTES: Final = 250
 
-# Partitions, and topics, of a session that are told with each of its requests. Of a larger one
+# Partitions, and topics, of a session that are listed with each of its requests. Of a larger one
 # requests tell the number, and the first topics: with all of them the output would grow with the
 # product of partitions and requests.
 LISTED: Final = 2_000

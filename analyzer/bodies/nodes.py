@@ -1,4 +1,4 @@
-"""Addresses of nodes by id: one map for a whole session, from what brokers told any client.
+"""Addresses of nodes by id: one map for a whole session, as brokers advertised them to any client.
 
 Metadata, DescribeCluster, FindCoordinator, the NodeEndpoints of Produce and Fetch, DescribeQuorum
 and LeaderAndIsr pair ids with hosts and ports. Listeners differ: the latest address is kept.

@@ -96,7 +96,7 @@ def _result(each: Checked, where: list[dict[str, Any]]) -> dict[str, Any]:
         "level": LEVELS[cause.severity],
         "message": {"text": safe(text).translate(_MARKED)},
         "locations": where,
-        # The second is the one that GitHub tells alerts apart by.
+        # GitHub distinguishes alerts by the second one.
         "partialFingerprints": {"findingKey/v1": name, "primaryLocationLineHash": f"{name}:1"},
         "occurrenceCount": max(finding.count, 1),
         "properties": {

@@ -233,7 +233,7 @@ class Ordinary:
         begun += [Origin(pair.packet, pair.offset) for pair in kernel.flight]
         client, broker, first = kernel.client, kernel.broker, BEHIND_ALL
         if client.total:
-            # Whatever it turns out to be, it is told.
+            # Whatever it is, it becomes an exchange.
             begun.append(Origin(client.pieces[0][2], client.offset))
         elif client.held:
             first = client.pieces[0][2]

@@ -1,4 +1,4 @@
-"""What a connection goes through before the work: ApiVersions, SASL; and what that tells about the
+"""The phases of a connection before its work, ApiVersions and SASL, and what they show about the
 client. State without I/O."""
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class Phases(Resumable):
         self.mechanism = ""
         """Mechanism of SASL, as the handshake named it."""
         self.user = ""
-        """Who authenticated, as far as the mechanism tells."""
+        """The authenticated user, if the mechanism shows it."""
         self.software = ""
         self.client_id: str | None = None
         """As the last request named it: tokens, orphans and garbage are of the same client."""

@@ -89,7 +89,7 @@ def judge_request(
         return Plausibility.NO
     api = APIS.get(key)
     if api is None or version not in api.versions:
-        # A client may ask for any version of ApiVersions; the answer tells it better (KIP-511).
+        # A client may ask for any version of ApiVersions; the response shows it better (KIP-511).
         if known_versions and not (key == API_VERSIONS and 0 <= version < 128):
             return Plausibility.NO
         if not (0 <= key < 1024 and 0 <= version < 1024):

@@ -24,7 +24,7 @@ SEARCH_SECONDS: Final = 1.0
 LONG: Final = f"{LIMITS.secret_wait_s:.0f} s"
 BEYOND: Final = f"until more than {LIMITS.encrypted_bytes >> 20} MB were buffered"
 END: Final = "until the capture ended"
-"""How long was waited, to be told."""
+"""Texts that say how long was waited."""
 
 
 class _Waits:
@@ -36,7 +36,7 @@ class _Waits:
         self.bytes = size
         self.midstream = midstream
         self.since: float | None = None
-        """None: no time was told since."""
+        """None: no time was reported since."""
 
 
 class Waiters:

@@ -624,9 +624,9 @@ def collected(exchange: Exchange) -> tuple[BodyFacts, Layout | None]:
     return facts_in(sent, received, payloads), None if first is None else first.layout
 
 
-def _both(told: tuple[int, ...], found: tuple[int, ...]) -> tuple[int, ...]:
+def _both(own: tuple[int, ...], found: tuple[int, ...]) -> tuple[int, ...]:
     """Return the values from fields, then those from batches, without duplicates."""
-    return tuple(dict.fromkeys((*told, *found))) if told else found
+    return tuple(dict.fromkeys((*own, *found))) if own else found
 
 
 def _implied(session: FetchSession, listed: tuple[str, ...], names: TopicNames) -> tuple[str, ...]:

@@ -56,7 +56,7 @@ def findings(view: DetectorInput) -> Iterator[Finding]:
                 yield _finding(name, text, line, view)
     yield from _shared(view)
     for stuck in judged_reach(view).stuck():
-        # What is wrong with these is told of the address itself.
+        # Findings about the address itself cover these.
         missed = [each for each in stuck.missed if not _is_wrong(each[2], stuck.client[1])]
         if missed:
             yield _stuck(stuck, missed, view)

@@ -182,7 +182,7 @@ class Findings(Accumulator):
         return folded(linked(found))
 
     def rows(self, names: TopicNames | None = None) -> list[Line]:
-        """Return one line per finding, in the order of `told`."""
+        """Return one line per finding, in the order of `reported`."""
         return [finding.line() for finding in self.reported(names)]
 
     def dump(self) -> dict[str, Any]:

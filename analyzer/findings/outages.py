@@ -100,7 +100,7 @@ def _down(there: AtBroker, outage: Outage, view: DetectorInput) -> Finding:
     end = max(end, tried_ns)
     lasted = duration((tried_ns if unknown else end) - outage.begin_ns)
     hosts = hosts_in(outage.failed)
-    # The capture may show nobody who reached it: then who was told of it, among those that tried.
+    # If no client reached it in the capture: clients to which it was advertised, and that tried.
     clients = {each for each in advertised_to(broker, view) if each[0] and each[1] in hosts}
     users = there.users(outage) or clients
     hit = view.clients(users)

@@ -240,7 +240,7 @@ class _Judge:
             reason = "still connected at the end of the capture"
             outside = f", but not in its group: {spelled(member.text)}"
         if self.view.of_logs:
-            # No line tells when a connection was closed.
+            # No line shows when a connection was closed.
             reason = f"last request {duration(silent)} before the end of the log"
         return Outcome("open", f"{reason}{outside}", client.filter)
 

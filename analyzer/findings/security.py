@@ -177,7 +177,7 @@ def _closed(view: DetectorInput) -> Iterator[tuple[tuple[str, ClientKey, str], L
     sasl = {
         line["broker_address"]
         for line in lines
-        # SASL told the user, not a certificate.
+        # The user is known from SASL, not from a certificate.
         if line["phase"] == "sasl" or (line["user"] and line["user"] != line["tls_client"])
     }
     served = {line["broker_address"] for line in lines if not line["user"] and _answered(line) > 1}

@@ -35,7 +35,7 @@ class Large(Occurrences):
     bytes: int | None = most()
     """Size of a message; None where only request logs have it."""
     records: int | None = most()
-    """Bytes of the records of a request, as a request log tells them."""
+    """Bytes of the records of a request, from a request log."""
     arrived: int | None = most()
     """Bytes of a message that came before its connection was closed."""
     ended_ns: int | None = most()

@@ -73,7 +73,7 @@ def findings(view: DetectorInput) -> Iterator[Finding]:
         client = view.client(*who)
         if client.key in view.groups_of:
             continue
-        # Partitions were assigned by hand, and no commit tells how far it got.
+        # Partitions were assigned by hand, and no commit shows how far it got.
         fetches = _last(reads)
         circle = circling(view).get((topic_label(topic, view.names), int(str(number)), *client.key))
         if fetches and (circle is None or len(fetches) > 2 * circle.rate):

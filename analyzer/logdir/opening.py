@@ -205,7 +205,7 @@ def kind_of(path: Path) -> Kind | None:
         offset, length = PREFIX.unpack_from(head)
         if offset < 0 or head[16] not in LEAST or length < LEAST[head[16]]:
             return None
-        # A copy under another name: only a right checksum tells a segment from chance.
+        # A copy under another name: only a right checksum proves a segment.
         return "log" if sound_at(file, 0, 12 + length) else None
 
 

@@ -117,7 +117,7 @@ def kafka_files(inputs: Sequence[str], *, whole: bool = False) -> list[AtRest]:
             one = open_at_rest(Path(name))
             some = [one] if one is not None else open_all_at_rest(Path(name)) if whole else []
         except (OSError, ValueError):
-            # The capture's side tells best what is wrong with a path.
+            # Opening it as a capture gives the best error for a path.
             some = []
         if not some:
             if not whole:
@@ -142,7 +142,7 @@ def _is_capture(name: str) -> bool:
         with Path(name).open("rb") as file:
             return is_capture(file.read(4))
     except (OSError, ValueError):
-        return False  # the capture's side tells best what is wrong
+        return False  # opening it as a capture gives the best error
 
 
 def _refuse_log_directory(name: str) -> None:

@@ -45,7 +45,7 @@ class ListColumn(NamedTuple):
     values: CellValues
     """What it sorts by, and what programs get."""
     downwards: bool
-    """Sorts the largest first unless told otherwise."""
+    """Sorts the largest first by default."""
     of_row: bool = True
     """Whether the row has all that it shows."""
 

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 _Places: TypeAlias = "Mapping[str, int]"
 """Where the key and the value of a record begin."""
 
-# Of a key or value: as much as brokers take in a batch unless told otherwise. A line of a hundred
+# Of a key or value: as much as brokers take in a batch by default. A line of a hundred
 # megabytes is copied several times until it is printed.
 BYTES_SHOWN: Final = 1 << 20
 # Headers of a record that are shown, unless they take more than `BYTES_SHOWN` together.

@@ -175,7 +175,7 @@ def _bodies(
         request, end, sizes = _side(layouts[0], text, 0)
     if not with_response:
         return request, LoggedBody(None, None, NO_RESPONSES), sizes
-    # The request tells where it ends; one that was not understood may end too early.
+    # The request shows where it ends; one that was not understood may end too early.
     at = end if text.startswith(_RESPONSE, end) else text.find(_RESPONSE)
     at += len(_RESPONSE)
     if at == len(text):

@@ -291,7 +291,7 @@ class ExchangeBatch:
 
     @cached_property
     def reads(self) -> Mapping[tuple[str | None, int], tuple[int, int | None]]:
-        """What a line of a request log tells of a Fetch: offsets that it read from, by topic and
+        """What a line of a request log shows of a Fetch: offsets that it read from, by topic and
         partition, and those of the reader's next Fetch."""
         logged = self.exchange.logged
         if logged is None:
@@ -300,7 +300,7 @@ class ExchangeBatch:
 
     @cached_property
     def record_sizes(self) -> Mapping[tuple[str | None, int], int]:
-        """Bytes of records that a line of a request log tells, by topic and partition."""
+        """Bytes of records in a line of a request log, by topic and partition."""
         logged = self.exchange.logged
         if logged is None:
             return {}

@@ -181,7 +181,7 @@ class Cutting:
             self.ports.add(exchange.broker.port)
         greeting = self._greetings.pop(number, None)
         if greeting is not None and greeting.number != exchange.number:
-            # Nothing else tells what the connection is, or whose session.
+            # Nothing else shows the protocol of the connection, or its session.
             self._take(greeting)
         elif exchange.zookeeper is not None and number <= self._greeted:
             known = number in self._index or exchange.api_key == HANDSHAKE

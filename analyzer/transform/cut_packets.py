@@ -138,7 +138,7 @@ class Packets:
         way, time_ns = packet.direction, packet.time_ns
         if packet.missing:
             for at in range(0, packet.missing, LIMITS.missing_bytes):
-                # The other side's acknowledgement tells of them.
+                # The other side's acknowledgement reveals them.
                 composer.lose(way, min(LIMITS.missing_bytes, packet.missing - at))
                 self._writer.packet(composer.packet(1 - way, ACK), time_ns, interface=interface)
             return

@@ -156,7 +156,7 @@ class OtherTraffic:
         connection, request = exchange.connection, exchange.request
         beginning = self._seen.get(connection.number)
         if beginning is None:
-            # Nobody told of events: the row has the first bytes of the first packet.
+            # No events were reported: the row has the first bytes of the first packet.
             beginning = self._seen[connection.number] = Beginning(connection, opaque=True)
             if request is not None:
                 way = exchange.client_end

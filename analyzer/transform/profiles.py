@@ -21,7 +21,7 @@ VALUES: Final = 8
 TEXT: Final = 40
 # First requests of a connection that are looked at.
 OPENING: Final = 4
-# APIs that are told from where two orders part.
+# APIs that are listed from where two orders diverge.
 AFTER: Final = 4
 # Whose openings are kept.
 CONNECTIONS: Final = 10_000

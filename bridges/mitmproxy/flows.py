@@ -83,7 +83,7 @@ class KafkaFlow:
         self._bytes = 0
         self._at: dict[tuple[Side, int], tuple[int, int]] = {}
         """Side and offset of a frame -> the part that it ends in, and its place among what ends
-        there, until its exchange is told."""
+        there, until its exchange is complete."""
         self.pairs: deque[Pair] = deque(maxlen=KEPT_EXCHANGES)
         self._pair_bytes = 0
         self.is_kafka = False

@@ -65,7 +65,7 @@ class Stream:
         tcp = original[TCP]
         time_ns = int(original.time * 1_000_000_000)
         if flow not in self.ends:
-            # The packets of the handshake have no bytes, and no session of scapy tells of them.
+            # The packets of the handshake have no bytes, and no session of scapy reports them.
             flags = SYN | ACK if self.ends else SYN
             self._begins = self._begins or _begins(tcp, payload)
             self._feed(flow, tcp.seq - 1 & MASK, tcp.ack, flags, b"", time_ns)
@@ -209,7 +209,7 @@ def bind() -> None:
         return Kafka if session or _is_kafka(self, payload) else usual(self, payload)
 
     by_content.finds_kafka = True  # type: ignore[attr-defined]
-    # scapy asks this method for whatever no port tells; there is no other place for content.
+    # scapy asks this method for payloads without a known port: the only place to judge by content.
     TCP.default_payload_class = by_content
 
 

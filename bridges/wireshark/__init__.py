@@ -1,5 +1,5 @@
 """Kafka as interfaces of Wireshark: an extcap program, and the command that installs it.
 
-`protocol` reads what Wireshark asks and says what it is told, without I/O; `running` captures;
+`protocol` parses Wireshark's calls and formats the responses, without I/O; `running` captures;
 `folders` knows where Wireshark looks for such programs.
 """

@@ -1,7 +1,7 @@
 """Captures into Wireshark's pipe until Wireshark wants no more.
 
 A child process writes the packets; this one watches both ends. It goes when the reader of the pipe
-has gone, when it is told to (SIGTERM, as Wireshark stops a capture), or when the child ends.
+has gone, when it gets SIGTERM (Wireshark stops a capture so), or when the child ends.
 """
 
 from __future__ import annotations

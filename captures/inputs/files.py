@@ -1,7 +1,7 @@
 """Opens captures: paths in, blocks of records or `Packet`s out.
 
-The content of a file tells its format, never its name. Compressed files and pipes are read as they
-come.
+The content of a file decides its format, never its name. Compressed files and pipes are read as
+they come.
 """
 
 from __future__ import annotations

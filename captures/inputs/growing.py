@@ -62,7 +62,7 @@ class Pace:
         self.stopped = False
         """Set by others to let the reader end where it is."""
         self.impatient = False
-        """The reader is told when nothing comes for a while: see `Source.patience`."""
+        """The reader is notified when nothing comes for a while: see `Source.patience`."""
         self.resting: Callable[[], None] = lambda: None
         """Called before the reader waits for more."""
         self.begun = 0

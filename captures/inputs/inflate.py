@@ -22,7 +22,7 @@ _XZ_MEMORY: Final = 192 << 20
 _READ_BYTES: Final = 1 << 16
 # Input at once: a hostile frame makes 128 KB of 4 bytes, so these stay below 16 MB.
 _ZSTD_READ_BYTES: Final = 1 << 9
-# The largest window that `zstd -d` accepts without being told otherwise.
+# The largest window that `zstd -d` accepts by default.
 _ZSTD_WINDOW: Final = 1 << 27
 # Uncompressed bytes at first: what shows the format is there even if damage follows it.
 _FIRST: Final = 64

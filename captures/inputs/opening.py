@@ -1,6 +1,6 @@
 """Opens one input: from a path to a stream of uncompressed bytes and the format that reads it.
 
-The content of a file tells its format, never its name.
+The content of a file decides its format, never its name.
 """
 
 from __future__ import annotations
@@ -132,7 +132,7 @@ class Live(ByteStream, Protocol):
 
 
 class Impatient:
-    """A live stream that tells when nothing comes for some seconds."""
+    """A live stream that signals when nothing comes for some seconds."""
 
     def __init__(self, stream: Live, seconds: float) -> None:
         self._stream, self._seconds = stream, seconds

@@ -91,7 +91,7 @@ class Spool:
 
     def follow(self, state: tuple[int, int], margin: int) -> None:
         """Read what another process writes to the same file. `margin`: bytes that it may have
-        written since it told its state; as many of the oldest ones count as gone."""
+        written since it gave its state; as many of the oldest ones count as gone."""
         self.written, kept_from = state
         self._kept_from = max(kept_from, self.written - self.capacity + margin)
 

@@ -101,7 +101,7 @@ class Reassembler(Resumable):
         return self.feed_marked(segment, self.copies.seen(mark, number))
 
     def feed_marked(self, segment: Segment, copy: bool) -> Out:
-        """Take a segment of which `copies` has told whether it is a `copy`."""
+        """Take a segment; `copies` has decided whether it is a `copy`."""
         out: Out = []
         self.packets = max(self.packets + 1, segment.packet)
         if segment.time_ns >= self.deadlines.wake_ns:
@@ -430,7 +430,7 @@ class Reassembler(Resumable):
                 connection.keep_alives = more(connection.keep_alives, number)
             return
         if ahead < 0 and length and -ahead <= direction.acked_gap:
-            # The ACK that told of a gap was wrong: the stream goes on where it was.
+            # The ACK that revealed a gap was wrong: the stream continues where it was.
             direction.next, direction.acked_gap, direction.other.ack, ahead = seq, 0, None, 0
         start = direction.offset + ahead
         end = start + length

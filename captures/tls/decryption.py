@@ -1,4 +1,4 @@
-"""Records of one connection, in order: what they hold becomes plaintext, changes keys, or tells how
+"""Records of one connection, in order: what they hold becomes plaintext, changes keys, or shows how
 the connection does. Steps of its `state`, without I/O."""
 
 from __future__ import annotations
@@ -253,7 +253,7 @@ def _chosen(state: TlsState, epoch: Epoch) -> None:
 
 
 def _alert(state: TlsState, side: Side, data: bytes, *, sealed: bool = False) -> None:
-    """Take an alert. `sealed`: it was encrypted, and its record told nothing but its size."""
+    """Take an alert. `sealed`: it was encrypted, and only its size is known."""
     if len(data) < 2 or data[1] in NO_FAILURE:
         return
     if sealed and not state.handshake.proved:

@@ -1,7 +1,7 @@
 """How a TLS handshake went, from the heads of records, alerts, and who closed when.
 
 In TLS 1.3 all after the ServerHello is encrypted: without keys a client's first encrypted record
-tells by its size what it holds: its Certificate or its Finished (at least 53 bytes with its tag)
+shows by its size what it holds: its Certificate or its Finished (at least 53 bytes with its tag)
 or, when it is much smaller, an alert.
 """
 

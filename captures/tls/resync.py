@@ -30,7 +30,7 @@ def lacks_handshake(state: TlsState, side: Side) -> None:
     """Say that bytes of the handshake are missing, until application data is read all the same."""
     state.holed = True
     if side.number == state.client and state.negotiation.client_hello is None:
-        # Nothing tells which secrets are those of this connection.
+        # Nothing shows which secrets belong to this connection.
         state.midstream = True
         for each in state.sides:
             each.search = Search.anywhere()
@@ -183,7 +183,7 @@ def _midstream(state: TlsState, side: Side, search: Search, record: TlsRecord) -
         return None
     state.client = side.number if found.client else twin.number
     if state.holed and not twin.readable and twin.epoch is None:
-        # Given up when nothing told which secret it is.
+        # Given up when nothing shows which secret it is.
         twin.readable, twin.search, twin.skipped = True, Search.anywhere(), 0
     side.start(found.epoch, Stage.TRAFFIC)
     state.found(found.epoch)

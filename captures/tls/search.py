@@ -1,7 +1,7 @@
 """Finds where records of TLS go on after a hole, or in a capture that begins after the handshake.
 
-A header is believed when the record after it opens: the authentication tag tells. The sequence
-number is one of those that the missing bytes allow. State without I/O.
+A header is believed when the record after it opens: its authentication tag is the proof. The
+sequence number is one of those that the missing bytes allow. State without I/O.
 """
 
 from __future__ import annotations

@@ -194,7 +194,7 @@ def _open_user_data(
             found = _sticky(raw, assignor)
         elif assignor in (STREAMS, "streams", ""):
             # Of Kafka's own assignors only this one puts user data into assignments, so its form
-            # is tried where the assignor is not told.
+            # is tried where the assignor is unknown.
             found = of_streams(raw)
     except DissectError:
         pass

@@ -1,4 +1,4 @@
-"""What is in ZooKeeper's nodes, told by the path of the node and the bytes themselves."""
+"""Contents of ZooKeeper's nodes, by the path of the node and the bytes themselves."""
 
 from __future__ import annotations
 

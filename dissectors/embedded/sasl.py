@@ -1,8 +1,8 @@
 """SASL tokens by mechanism, without their secrets.
 
 PLAIN (RFC 4616), SCRAM (RFC 5802), OAUTHBEARER (RFC 7628), AWS_MSK_IAM (JSON). Of GSSAPI tokens
-only kind and size are told. Only what is known to be harmless is shown, all else is masked: a token
-of the wrong mechanism must not leak.
+only kind and size are shown. Only harmless values are shown, all else is masked: a token of the
+wrong mechanism must not leak.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ _CLAIMS: Final = ("sub", "iss", "aud", "exp", "iat", "nbf", "scope", "azp", "cli
 """Claims of a JWT: whose it is, who gave it, how long it counts, what it allows. Its signature
 stays hidden."""
 # Of RFC 7628 and KIP-342, where the client wants to go: these open nothing. Others may be
-# anything that a login callback adds, so that only their names are told.
+# anything that a login callback adds, so only their names are shown.
 _EXTENSIONS: Final = frozenset({"host", "port", "logicalCluster", "identityPoolId"})
 
 _IAM_SHOWN: Final = {"version", "host", "user-agent", "action", "x-amz-algorithm", "x-amz-date"}

@@ -77,7 +77,7 @@ def _request(value: bytes, around: Around) -> Embedded:
 
 
 def _response(value: bytes, around: Around) -> Embedded:
-    """Decode header and body of the nested response; only the request tells its API."""
+    """Decode header and body of the nested response; only the request has its API."""
     if around.request is None:
         return Embedded("response", {"bytes": len(value)}, "the request inside is not known")
     return _embedded(decode_response(value, *around.request), value)

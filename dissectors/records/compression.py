@@ -252,7 +252,7 @@ def xxh32(data: bytes) -> int:
     return value ^ value >> 16
 
 
-# The largest window that zstd's own tools take without being told to.
+# The largest window that zstd's own tools take by default.
 _ZSTD_WINDOW: Final = 1 << 27
 
 # Bytes given to the decoder at first: all of a usual batch. 128 KB come of 4 bytes at most, so 64

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
 EVERY_S: Final = 1.0
 SHORTEST_S, LONGEST_S = 0.1, 3600.0
-# Changes that come together are told together.
+# Changes that come together are sent together.
 GATHER_S: Final = 0.05
 FLUSH_S: Final = 10.0
 HUNG_UP_S: Final = 0.2
@@ -225,7 +225,7 @@ class ControlSession:
     async def _flushed(self) -> list[str]:
         recorder = self.control.proxy.recorder
         end = time.monotonic() + FLUSH_S
-        # What connections have been told of is queued by now; the recorder's thread does the rest.
+        # Everything about connections is queued by now; the recorder's thread does the rest.
         while recorder is not None and not recorder.idle:
             recorder.hurry()
             if time.monotonic() > end:

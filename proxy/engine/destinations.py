@@ -105,7 +105,7 @@ class Destinations:
             self._kinds |= {kind_of(each) for each in reached(found)} - {"metadata service"}
 
     def refusal(self, address: str) -> str | None:
-        """Why an address that a broker told is not connected to; None when it is."""
+        """Why an advertised address is not connected to; None when it is."""
         found = address_named(address.partition("%")[0])
         if found is None:
             return f"{address!r} is not an address"

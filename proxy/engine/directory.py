@@ -125,7 +125,7 @@ def open_socket(address: Address) -> socket.socket:
 
 @dataclass(eq=False)
 class Nodes:
-    """The brokers of the cluster, as responses told them, with a listener for each."""
+    """The brokers of the cluster, as responses advertised them, with a listener for each."""
 
     upstreams: list[Address]
     listen: Callable[[Listener], None]

@@ -33,7 +33,7 @@ _log = logging.getLogger("kafkascope.proxy")
 
 
 class BrokerRefused(OSError):
-    """The address that a response tells for a broker is not connected to; a sentence."""
+    """An advertised address is not connected to; a sentence."""
 
 
 class NoWatchdog(TimeoutWatchdog):

@@ -49,7 +49,7 @@ class Acted(events.Event):
 
 class Steer(events.Event):
     """Something but bytes happened to a connection: a time is over, a rule or a user decided.
-    `what` tells the relay so, with the time, and returns its actions."""
+    `what` notifies the relay, with the time, and returns its actions."""
 
     def __init__(self, what: Callable[[Connection, int], list[Action]]) -> None:
         self.what = what

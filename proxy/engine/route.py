@@ -127,7 +127,7 @@ class Route:
         return self.mode != "reverse" or (host, port) in self.nodes.upstreams
 
     def refusal(self, host: str, port: int, address: str) -> str | None:
-        """Why a broker's address, as a response told it and as it was looked up, is not connected
+        """Why a broker's address, as advertised and as looked up, is not connected
         to; None when it is."""
         why = self.destinations.refusal(address)
         if why is None:
@@ -140,7 +140,7 @@ class Route:
         )
 
     def header(self, client: Client, stream: Stream) -> bytes:
-        """The header that tells a broker the client's address; empty where it gets none."""
+        """The header with the client's address for a broker; empty if it gets none."""
         if not self.sends:
             return b""
         target = client.sockname

@@ -49,7 +49,7 @@ class FrameFollower:
     def add(self, seq: int, data: bytes | memoryview) -> None:
         size, at = len(data), 0
         if self.lost and size >= _SIZE:
-            # The recorder is told of whole frames, when they are small.
+            # The recorder gets whole frames, when they are small.
             self.lost = int.from_bytes(data[:_SIZE], "big") != size - _SIZE
         while at < size and not self.lost:
             if self.left:
@@ -149,7 +149,7 @@ class _Conversation:
     def __post_init__(self) -> None:
         self.legs: list[Composer | None] = [None, None]
         self.acknowledged = [[0, 0], [0, 0]]
-        """By leg and direction: the sequence number up to which the other side told."""
+        """By leg and direction: the sequence number up to which the other side acknowledged."""
         self.closed = [False, False]
         self.over = False
         self.followers = [[FrameFollower(), FrameFollower()] for _ in range(2)]

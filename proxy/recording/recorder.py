@@ -41,7 +41,7 @@ class ConnectionTap:
     def __init__(self, recorder: Recorder, number: int) -> None:
         self._recorder = recorder
         self._lost: dict[tuple[int, int], int] = {}
-        """Leg and side -> bytes that were dropped, and of which the queue was not told yet."""
+        """Leg and side -> bytes that were dropped, which the queue does not know yet."""
         self.number = number
 
     def client(self, side: int, data: Part, now_ns: int, comment: str = "") -> None:

@@ -133,7 +133,7 @@ class Connection:
                 self.taps.lost(frame, frame.original, frame.comment)
         held = self.context.hub.held
         for side, direction in enumerate(self.directions):
-            self.cut_short(side)  # nobody is there for it; a recording tells that it came
+            self.cut_short(side)  # nobody is there for it; a recording shows that it came
             if direction.stop is not None and direction.stop.held is not None and held is not None:
                 held.forget(direction.stop.held)
             direction.backlog.clear()

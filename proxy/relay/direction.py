@@ -144,7 +144,7 @@ class Direction:
     eof: bool = False
     """The side sends no more (the backlog comes first)."""
     closing: bool = False
-    """The other side was told so."""
+    """The end was passed on to the other side."""
 
     # --- bytes
 

@@ -33,7 +33,7 @@ from kafkascope.proxy.relay.skipping import Program, Unwalkable, program, tail_o
 
 METADATA, FIND_COORDINATOR, DESCRIBE_CLUSTER, SHARE_FETCH, SHARE_ACKNOWLEDGE = 3, 10, 60, 78, 79
 
-# Of the responses that tell clients where to connect. KIP-699: FindCoordinator tells one until
+# Of the responses with addresses to connect to. KIP-699: FindCoordinator has one until
 # version 3, then several. KIP-951: Produce (from 10) and Fetch (from 16) in tag 0.
 ENDPOINTS: Final = {key: api.endpoints for key, api in APIS.items() if api.endpoints}
 

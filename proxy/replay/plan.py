@@ -77,7 +77,7 @@ class Plan:
     skipped: Counter[tuple[str, str]] = field(default_factory=Counter)
     """(API, reason)."""
     partitions: dict[str, int] = field(default_factory=dict)
-    """Topic -> partitions, as Metadata told."""
+    """Topic -> partitions, from Metadata."""
     created: set[str] = field(default_factory=set)
     """Topics that the capture itself creates."""
     nodes: set[int] = field(default_factory=set)

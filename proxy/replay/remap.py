@@ -19,7 +19,7 @@ from kafkascope.dissectors.records.records import Partial, batches, crc_of
 from kafkascope.dissectors.values import Uuid
 from kafkascope.proxy.limits import LIMITS, remember
 
-# Of a group: what JoinGroup or ConsumerGroupHeartbeat told.
+# Of a group: values from JoinGroup or ConsumerGroupHeartbeat.
 GENERATIONS: Final = frozenset({"generation_id", "generation_id_or_member_epoch", "member_epoch"})
 # Epochs of leaders that a broker checks only when they are given; the peer's are others.
 UNCHECKED: Final = frozenset({"current_leader_epoch", "last_fetched_epoch"})
@@ -63,7 +63,7 @@ class IdMap:
 
 class ProducerIds:
     """Ids and epochs of producers. Epochs that only the client knows of (it raises its own after an
-    error, KIP-360) follow the last one that both brokers told."""
+    error, KIP-360) follow the last one that both brokers sent."""
 
     def __init__(self) -> None:
         self._live: dict[tuple[int, int], tuple[int, int]] = {}

@@ -184,7 +184,7 @@ class LogReader:
             yield entry[1].written_ns, file, entry
 
     def _first_ns(self, file: int) -> int:
-        """Return the time of the first line of an input; 0 where that cannot be told."""
+        """Return the time of the first line of an input; 0 where that is unknown."""
         with suppress(CaptureError):
             stream, head, _ = open_stream(self._source.names[file])
             stream.close()

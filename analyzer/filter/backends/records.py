@@ -118,7 +118,7 @@ GETTERS: Final[dict[str, tuple[Level, Callable[[RecordAt], Values]]]] = {
     "offset": (Level.RECORD, _of_one("record.offset")),
     **{name: (Level.RECORD, _of_one(name)) for name in OF_RECORD},
 }
-"""The fields that a record has, with what tells them; all others are of its exchange."""
+"""Fields of records, with their sources; all other fields are those of the exchange."""
 
 
 class RecordFilter:

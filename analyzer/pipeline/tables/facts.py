@@ -109,7 +109,7 @@ class TableFacts:
             del state
 
     def merge(self, kind: str, text: str) -> None:
-        """Add one result of `told`."""
+        """Add facts of one kind, as JSON."""
         value = loads(text)
         if kind == "topics":
             for topic_id, topic in value:

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 EXCHANGE: Final = 1 << 62
 CONNECTION: Final = 3 << 61
 # Of the offset in the file of the first byte: packets are smaller by far. Those of a packet may
-# begin after a multiple of this size and end before it, so the offset itself tells their order.
+# begin after a multiple of this size and end before it, so the offset itself gives their order.
 OFFSET_BITS: Final = 25
 BODIES: Final = ("request_json", "response_json")
 IN_RECORDS: Final = '"schema":"record/1","exchange":%d,'

@@ -62,7 +62,7 @@ def _is_stuck(reads: Reads, parts: exchange_batch.PartitionColumns) -> None:
     ):
         position = found[-1].last_offset + 1 if found else fetch_offset
         if 0 <= stable < high and position == stable:
-            # Within a session nothing more is told of the partition until something changes.
+            # Within a session responses omit the partition until something changes.
             reads.at_stable += not found
             reads.take(stuck=(stable, -end))
 
@@ -230,7 +230,7 @@ class Delivery(DeliveryFacts):
                 to = (_fetch_event, *read, high, end, logged_at(late_ns))
                 events.append((begin, id_, at, number, *to))
             elif read is not None:
-                # Nothing tells how far, but for the end of the log.
+                # Only the end of the log shows how far.
                 stands.append((begin, end, max(read[0], high)))
                 reads.positions.add(max(read[0], high), begin - late_ns)
             elif fetch_offset is not None and not elsewhere:

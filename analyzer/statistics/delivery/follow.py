@@ -54,7 +54,7 @@ class Follow:
     def take(self, events: Iterable[Event], reader: str = "") -> None:
         """Take in fetches and positions of a reader, or commits and starts of the group."""
         for event in events:
-            # A commit counts when it was sent, a start when it was told.
+            # A commit counts when it was sent, a start when the response arrived.
             time_ns = event.time_ns if event.kind == "commit" else event.about["end_ns"]
             self.events.append((time_ns, event.kind == "fetch", event.id, event, reader))
             if late_ns := event.about.get("late_ns"):

@@ -235,7 +235,7 @@ class _Epochs(Causes):
         for here in sorted(lives, key=lambda run: run[0].time_ns):
             epoch = here[0].about["generation"]
             if all(event.about["generation"] == event.about["before"] for event in here):
-                # Partitions that were revoked elsewhere arrive: part of a rebalance told before.
+                # Partitions that were revoked elsewhere arrive: part of an earlier rebalance.
                 if found:
                     found[-1].end_ns = max(found[-1].end_ns or 0, here[-1].end_ns)
                 continue

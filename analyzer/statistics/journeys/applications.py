@@ -184,7 +184,7 @@ def _groups(key: int | None, request: Mapping[str, Any]) -> Iterator[tuple[str, 
 
 
 def _count_line(edge: Edge, batch: ExchangeBatch, at: At) -> None:
-    """Count the bytes of a partition that a line of a request log tells."""
+    """Count the bytes of a partition in a line of a request log."""
     if batch.exchange.sizeless:
         edge.unread += 1
         edge.bytes += batch.record_sizes.get(at, 0)

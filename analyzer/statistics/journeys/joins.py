@@ -60,7 +60,7 @@ class PartitionLog(NamedTuple):
     sent: Any
     """The latest first; of what was sent again, the first."""
     unplaced: Any
-    """Sent records whose offset nothing tells."""
+    """Sent records whose offset is unknown."""
     got: Any
     shown: dict[Group, Any]
     """What each group got, where `first` is the first offset that a member was given."""
@@ -339,7 +339,7 @@ class Joins:
 
 def _begins(sent: Any) -> Iterator[int]:
     """Yield when a topic was created again: a batch that gets offset 0 where another one had been
-    acknowledged before tells so, unless it was sent again."""
+    acknowledged before shows it, unless it was sent again."""
     import numpy as np
 
     never = sys.maxsize
@@ -361,7 +361,7 @@ def _produced(sent: Any, got: Any) -> tuple[Any, Any]:
 
     Without a response (acks=0, or it was lost) there is no offset. A broker changes the base offset
     of a batch and its leader epoch, which its checksum leaves out: the batch that somebody fetched
-    tells the offset.
+    shows the offset.
     """
     import numpy as np
 

@@ -157,7 +157,7 @@ class KeyLog:
         return twin
 
     def identity(self) -> str:
-        """Return what tells this log from others: made of the names in it, not of the secrets."""
+        """Return the identity of this log, made of the names in it, not of the secrets."""
         digest = blake2b(digest_size=8)
         for key in sorted([*self._old, *self._new]):
             digest.update(key)
