@@ -56,7 +56,7 @@ class Frame(NamedTuple):
     """One length-prefixed unit of a direction."""
 
     payload: bytes
-    """What follows the size; shorter than `size` when the frame is cut."""
+    """Bytes after the size; shorter than `size` if the frame is cut."""
     offset: int
     """Stream offset of the size field."""
     size: int
@@ -243,7 +243,7 @@ class Response(_Message):
 
 
 class ZooKeeperFacts(NamedTuple):
-    """What a message of ZooKeeper is about."""
+    """Subject of a ZooKeeper message."""
 
     session: int | None
     """Id of the session; None before the handshake was seen."""
@@ -356,15 +356,15 @@ class Exchange:
     wait_ns: int = 0
     """The part of the latency that the client asked for (`analyzer.waits`)."""
     tls: TlsSummary | None = None
-    """What it came out of, or could not be read in; None for plaintext."""
+    """The TLS around it, decrypted or not; None for plaintext."""
     facts: BodyFacts | None = field(default=None, compare=False, repr=False)
-    """What its bodies say, where that was read without all of them; None: see the bodies."""
+    """Facts of its bodies, if they were read without decoding the bodies; None: see the bodies."""
     zookeeper: ZooKeeperFacts | None = None
     """Facts of a message of ZooKeeper's protocol; None for Kafka's."""
     stages: Stages | None = field(default=None, compare=False, repr=False)
     """Where its time went, where that was found before; None: see the path of its connection."""
     logged: Logged | None = field(default=None, compare=False, repr=False)
-    """What a broker's request log says of it; None: no log was read, or it has no line."""
+    """Its line in a broker's request log; None: no log was read, or it has no line."""
 
     @property
     def sizeless(self) -> bool:
@@ -442,7 +442,7 @@ class HttpExchange(NamedTuple):
 
 
 class HttpConsumer(Protocol):
-    """What takes the HTTP exchanges of a capture."""
+    """Consumer of the HTTP exchanges of a capture."""
 
     def wants(self, request: HttpHead) -> bool:
         """Return whether an exchange is worth its memory; decided before its bodies come."""

@@ -100,7 +100,7 @@ class ByteFollower:
 
     @property
     def context(self) -> Context:
-        """What is known of the connection beside its messages."""
+        """Facts about the connection besides its messages."""
         return self._follower.context
 
     def feed(self, direction: int, data: bytes, time_ns: int) -> Told:

@@ -1,4 +1,4 @@
-"""What captures, networks and key logs can make us keep, search or wait for: one declaration.
+"""Limits of memory, searches and waits for captures, networks and key logs.
 
 Every length and count in a capture may be hostile. Tests hand in smaller limits, as an argument of
 what they test.

@@ -32,7 +32,7 @@ class Packet(NamedTuple):
     link_type: int
     """LINKTYPE_ value of its interface."""
     data: bytes
-    """What was captured, from the link layer on."""
+    """Captured bytes, from the link layer on."""
     length: int
     """Bytes on the wire; more than `len(data)` when the snaplen cut it."""
     file: int
@@ -80,7 +80,7 @@ class HandshakeResult(NamedTuple):
 
 
 class Certificate(NamedTuple):
-    """What a certificate says that people look for when TLS fails."""
+    """Facts of a certificate for people who look into failed TLS."""
 
     owner: str
     issuer: str
@@ -98,7 +98,7 @@ UNKNOWN_TLS = "TLS"
 
 
 class TlsSummary(NamedTuple):
-    """What a message inside TLS says of it; the same for most messages of a connection."""
+    """Facts about the TLS around a message; the same for most messages of a connection."""
 
     version: str = ""
     suite: str = ""
@@ -130,7 +130,7 @@ _summary = lru_cache(4096)(TlsSummary)
 
 @dataclass(slots=True, eq=False)
 class Tls:
-    """What is known of the TLS of a connection. Holds no secret."""
+    """Facts about the TLS of a connection. Holds no secret."""
 
     result: HandshakeResult | None = None
     """How its first handshake ended; None: that is not known."""
@@ -142,7 +142,7 @@ class Tls:
     random: bytes = b""
     """Client random of the first handshake, by which key logs name a connection."""
     server_name: str = ""
-    """What the client asked for (SNI)."""
+    """Server name that the client requested (SNI)."""
     protocol: str = ""
     """The chosen one (ALPN)."""
     offered: tuple[str, ...] = ()
@@ -174,7 +174,7 @@ class Tls:
     decrypted: tuple[int, int] = (0, 0)
     """Bytes of application data that could be read, per direction."""
     inside: str = ""
-    """What it carries, where that is not Kafka: `HTTP`, say."""
+    """Protocol that it carries, if not Kafka, such as `HTTP`."""
     error: TlsError = ""
     note: str = ""
     """A sentence about `error`."""

@@ -33,7 +33,7 @@ STREAM: Final = 1
 
 
 class ProxyHeader(NamedTuple):
-    """What a header says."""
+    """Contents of a header."""
 
     version: int
     size: int
@@ -41,7 +41,7 @@ class ProxyHeader(NamedTuple):
     client: Endpoint | None
     """None: the balancer itself speaks, or it does not say for whom."""
     server: Endpoint | None
-    """What the client connected to."""
+    """Address that the client connected to."""
 
 
 def begins(data: bytes | bytearray) -> bool:

@@ -39,7 +39,7 @@ class ReadingPass:
 
     @cached_property
     def payloads(self) -> Payloads | None:
-        """What decodes keys and values by their schemas."""
+        """Decoder of keys and values by schema."""
         return self._reading.payloads
 
     def demand_secrets(self, what: str) -> None:
@@ -49,7 +49,7 @@ class ReadingPass:
 
 
 class CountedTraffic(NamedTuple):
-    """What a pass has counted."""
+    """Counts of a pass."""
 
     found: Any
     """A statistic of the chosen exchanges."""

@@ -59,7 +59,7 @@ Key: TypeAlias = Literal[
     "group",
     "expected",
 ]
-"""What a line may be for, by its name in filters or in JSON."""
+"""Subjects of a line, by their names in filters or in JSON."""
 
 Told: TypeAlias = "tuple[Sequence[Column], list[Line]]"
 """Columns and lines of a table."""
@@ -145,7 +145,7 @@ class How(NamedTuple):
     """How a table is wanted."""
 
     by: tuple[str, ...] = ()
-    """What a line is for; empty for the usual."""
+    """Subject of a line; empty for the usual one."""
     release: str | None = None
     """A Kafka release that clients have to work with."""
 

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """What peers, captures and users can make us keep, send or wait for. Times are seconds."""
+    """Limits of memory, output and waits for peers, captures and users. Times are seconds."""
 
     # --- frames of both sides
 

@@ -49,7 +49,7 @@ class ProxyOptions:
     json: bool
     verbose: bool
     schemas: SchemaOptions
-    """What keys and values are decoded with, for rules and held frames."""
+    """Schemas of keys and values, for rules and held frames."""
     metrics: Address | None
     metrics_hosts: tuple[str, ...]
     """Hosts that requests for the metrics may name, besides loopback and where it listens."""

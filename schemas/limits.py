@@ -1,4 +1,4 @@
-"""What schemas and payloads may cost: one declaration, with the reason for each limit.
+"""Limits of the cost of schemas and payloads, each with its reason.
 
 Schemas and payloads come from traffic, registries and folders: each size, count and depth is
 checked before memory is taken for it. Tests pass smaller limits.

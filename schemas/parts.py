@@ -1,4 +1,4 @@
-"""What registries say of a schema, in JSON: the parts of it that have the right form. Stateless."""
+"""Valid parts of the JSON that registries send about a schema. Stateless."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What boards and controllers see of the program: the app around them, and numbers for boards."""
+"""Interface of the program for boards and controllers: the app, and numbers for boards."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the terminal UI keeps, draws and waits for: one declaration."""
+"""Limits of memory, drawing and waits in the terminal UI."""
 
 from __future__ import annotations
 

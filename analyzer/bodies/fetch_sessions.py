@@ -92,7 +92,7 @@ class FetchSessions(Resumable):
         self._topics: dict[Any, dict[str | bytes, int]] = {}
         """Partitions of each topic, of the sessions that are known."""
         self._shown: dict[Any, Implied | None] = {}
-        """What requests tell of them, made again only when a session changed."""
+        """Their form in requests, made again only when a session changed."""
 
     def load(self, state: Dump) -> Self:
         """Restore the state that `dump` returned."""

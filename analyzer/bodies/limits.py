@@ -1,4 +1,4 @@
-"""What bodies of messages can make a connection, or a session, remember: one declaration."""
+"""Limits of the memory that message bodies take in a connection or a session."""
 
 from __future__ import annotations
 

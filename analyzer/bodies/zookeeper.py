@@ -1,4 +1,4 @@
-"""What messages of ZooKeeper say that rows have columns for: their errors."""
+"""Facts of ZooKeeper messages for the columns of rows: their errors."""
 
 from __future__ import annotations
 

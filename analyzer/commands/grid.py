@@ -79,7 +79,7 @@ class CommandTable(NamedTuple):
     of: str = ""
     """What the lines belong to, where there are none: ` of group "billing"`."""
     legend: str = ""
-    """What its headings mean, on a terminal, where it is one of several."""
+    """Meaning of its headings, printed on a terminal if there are several tables."""
     as_json: Callable[[Line], Line] | None = None
     """Makes the object of a line with all columns, where that is not flat."""
 

@@ -31,9 +31,9 @@ TSHARK_OPTIONS: Final = {
     "-x": "to print bytes: kafkascope show INPUT NUMBER --hex",
     "-z": "for statistics: kafkascope stats",
 }
-"""What to type instead of options of tshark that a command lacks."""
+"""Replacements for options of tshark that a command lacks."""
 CLICK_EXTRA: Final = re.compile(r"  \[([^\[\]]+)\]\Z")
-"""What click appends to a help text: the default, a range, "required"."""
+"""Suffix that click appends to a help text: the default, a range, "required"."""
 
 
 class Option(click.Option):
@@ -165,7 +165,7 @@ class _Context(click.Context):
 
 
 class _BaseCommand(click.Command):
-    """What commands and groups have in common."""
+    """Common behaviour of commands and groups."""
 
     context_class = _Context
 

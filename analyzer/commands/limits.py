@@ -1,4 +1,4 @@
-"""What commands accept from users, and what they list: one declaration."""
+"""Limits of the input and the lists of commands."""
 
 from __future__ import annotations
 

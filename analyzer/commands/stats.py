@@ -46,7 +46,7 @@ if TYPE_CHECKING:
     from kafkascope.analyzer.logdir.opening import AtRest
 
 FILES: Final = ("pcap", "cap", "log", "gz", "zst", "xz", "bz")
-"""What suffixes of files begin with; topics have dots, too."""
+"""Beginnings of file suffixes; topics have dots, too."""
 _STORED: Final = ("partition", "records", "bytes", "lost_batches", "first", "last")
 _MOVED: Final = ("produced_records", "fetched_records", "failed")
 PRIORITIES: Final = {

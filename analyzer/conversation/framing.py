@@ -39,7 +39,7 @@ class Skipped(NamedTuple):
     size: int
     time_ns: int
     head: bytes
-    """What stands there, as far as it is held: it may go on after them."""
+    """The first of the skipped bytes, as far as they are held."""
     lost_at: Part | None = None
     """Where those of the first packet stand in the input, when they follow a whole frame and begin
     with a size that is none: no gap took it away."""
@@ -70,7 +70,7 @@ class FrameBuffer(Resumable):
 
     def __init__(self, heuristic: FrameHeuristic) -> None:
         self.heuristic = heuristic
-        """What frames of this direction look like; the owner may change it."""
+        """Heuristic for frames of this direction; the owner may change it."""
         self._resync: ResyncBuffer | None = None
         self._blocks: list[bytes] = []
         self._block_bytes = 0

@@ -1,4 +1,4 @@
-"""What the connections of a session can make us hold, remember or believe: one declaration.
+"""Limits of the data that connections of a session can make us hold or believe.
 
 A `Context` carries the limits of its session; tests give it small ones.
 """

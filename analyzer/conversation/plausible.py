@@ -27,7 +27,7 @@ Data: TypeAlias = bytes | bytearray
 
 
 class Plausibility(Enum):
-    """What the bytes at a position are."""
+    """Verdict on the bytes at a position."""
 
     NO = "no frame"
     MORE = "too few bytes to decide"

@@ -43,7 +43,7 @@ _SIZE_AND_ID = struct.Struct(">ii")
 
 
 class FrameHeuristic(Protocol):
-    """What frames of one direction look like."""
+    """Heuristic for frames of one direction."""
 
     def finder(self) -> Callable[[Data, int], int]:
         """Return a function of (bytes, position) that returns the next candidate's position, or -1

@@ -183,7 +183,7 @@ _ANSWERS = re.compile(
 
 
 class _ZooKeeperSense(FrameHeuristic):
-    """What frames look like whose headers are judged alone."""
+    """Heuristic for frames that are judged by their headers alone."""
 
     LEAST: ClassVar[int]
     """Bytes of a header."""
@@ -209,7 +209,7 @@ class _ZooKeeperSense(FrameHeuristic):
 
 
 class ZooKeeperRequestHeuristic(_ZooKeeperSense):
-    """What requests look like: a size, an xid and a type that is known; or a handshake."""
+    """Heuristic for requests: a size, an xid and a known type; or a handshake."""
 
     LEAST = frames.HEAD
     PATTERN = _ASKS

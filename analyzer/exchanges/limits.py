@@ -1,4 +1,4 @@
-"""What rows, records and request logs can make us keep or write: one declaration."""
+"""Limits of rows, records and request logs in memory and output."""
 
 from __future__ import annotations
 

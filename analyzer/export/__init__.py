@@ -20,7 +20,7 @@ TableName: TypeAlias = Literal["exchanges", "records"]
 
 
 class ExportOptions(NamedTuple):
-    """What is written, and how."""
+    """Content and format of an export."""
 
     table: TableName = "exchanges"
     full: bool = False

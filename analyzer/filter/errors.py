@@ -34,14 +34,14 @@ class FilterError(Error):
         self.unfinished = unfinished
         """Whether the only error is that the filter ends here."""
         self.reason = reason
-        """What is wrong, without the place."""
+        """The problem, without the place."""
         self.text = text
         self.at = at
         """Characters before the place."""
         self.width = width
         """Number of characters that are wrong."""
         self.hint = hint
-        """What to write instead; may be empty."""
+        """Text to write instead; may be empty."""
 
     @property
     def column(self) -> int:

@@ -122,7 +122,7 @@ class Field(NamedTuple):
 
     @property
     def get(self) -> Callable[[Row], Values] | None:
-        """What gives its values in a row; None for one that reads none."""
+        """Getter of its values in a row; None if it reads no row."""
         return getters.of_row(self.reads, self.of) if self.reads else None
 
 

@@ -1,4 +1,4 @@
-"""What filters may use besides the traffic: marks, comments, findings, schemas."""
+"""Data for filters besides the traffic: marks, comments, findings, schemas."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What filters may cost: one declaration."""
+"""Limits of the cost of filters."""
 
 from __future__ import annotations
 

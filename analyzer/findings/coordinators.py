@@ -21,7 +21,7 @@ GROUP: Final = 0
 READS: Final = ("Fetch", "ShareFetch")
 HEARTBEATS: Final = ("ConsumerGroupHeartbeat", "ShareGroupHeartbeat", "StreamsGroupHeartbeat")
 SERVED: Final = frozenset(api.name for api in APIS.values() if api.server == "group")
-"""What coordinators of groups serve."""
+"""APIs that coordinators of groups serve."""
 NOT_AVAILABLE: Final = 15
 """COORDINATOR_NOT_AVAILABLE."""
 KINDS: Final = {

@@ -1,4 +1,4 @@
-"""What detectors count with: tables by key, of measures that merge."""
+"""Counters of detectors: tables by key, of measures that merge."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ __all__ = [
 
 
 class KeyedMeasures(Measures):
-    """What is counted of a key."""
+    """Measures of a key."""
 
     @classmethod
     def table(cls, limit: int, **options: Any) -> Keyed[Self]:

@@ -74,7 +74,7 @@ class ErrorSeen(Occurrences):
     values: Names = whole(Names)
     """Values of the request, that were refused."""
     messages: Names = whole(Names)
-    """What the broker said besides."""
+    """Error messages of the broker."""
 
 
 class ErrorCodes(Counts):

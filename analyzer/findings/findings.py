@@ -104,7 +104,7 @@ class Findings(Accumulator):
 
     @property
     def counts(self) -> dict[str, Counts]:
-        """What detectors have counted, by detector; without those that were given nothing."""
+        """State of the detectors, by detector; without detectors that got no exchange."""
         return {name: each.counts for name, each in self._counts.items() if each.counts is not None}
 
     def saw(self, event: Opened | Closed) -> None:

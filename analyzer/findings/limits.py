@@ -1,4 +1,4 @@
-"""What detectors keep of a capture, and what findings name: one declaration.
+"""Limits of the state of detectors, and of the names in findings.
 
 These bound memory, time and sentences. Whether something is a finding is decided by thresholds:
 `analyzer.findings.rules`.

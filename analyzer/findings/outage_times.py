@@ -112,7 +112,7 @@ class _Worked:
         self.took = False
         self._answered_ns = 0
         self._closed: list[tuple[int, int, Line]] = []
-        """Those that the broker ended, a heap by when."""
+        """Connections that the broker ended, as a heap by time."""
         self._count = 0
 
     def add(self, line: Line) -> None:

@@ -68,14 +68,14 @@ UNREADABLE: Final = frozenset({"batch-codec", "batch-damaged"})
 # In the reason of a LeaveGroup (KIP-800): the application did not come back to poll().
 POLL_TIMEOUT: Final = "poll timeout"
 DATA: Final = frozenset({"Produce", "Fetch", "ShareFetch"})
-"""What producers and consumers work with: a group that forms is no record read."""
+"""APIs of the work of producers and consumers: a group that forms has read no record."""
 LOOKS: Final = frozenset(
     {
         *("ApiVersions", "Metadata", "SaslHandshake", "SaslAuthenticate", "SaslToken"),
         *("FindCoordinator", "InitProducerId", "GetTelemetrySubscriptions", "DescribeCluster"),
     }
 )
-"""What comes before any work."""
+"""APIs before any work."""
 
 
 GREETINGS: Final = frozenset(
@@ -88,7 +88,7 @@ GREETINGS: Final = frozenset(
 
 
 class Outcome(NamedTuple):
-    """What became of a client."""
+    """The outcome of a client."""
 
     word: OutcomeWord
     reason: str

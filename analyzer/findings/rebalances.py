@@ -20,7 +20,7 @@ from kafkascope.analyzer.statistics.groups.causes import DID_NOT_REJOIN, pace_ns
 from kafkascope.analyzer.statistics.groups.model import Member, Rebalance, Story
 
 QUIET: Final = frozenset({"formed", "joined", "left", "handover", "unknown"})
-"""What happens when members are started and stopped on purpose."""
+"""Causes of rebalances when members are started and stopped on purpose."""
 CAUSES: Final = {
     "joined": "members joined",
     "left": "members left",

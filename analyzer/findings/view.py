@@ -123,7 +123,7 @@ class DetectorInput:
         self.of_logs = False
         """All exchanges come from request logs of brokers."""
         self.kept: dict[Any, Any] = {}
-        """What was made once, see `once`."""
+        """Results of functions with `once`."""
 
     # --- what several detectors read
 
@@ -173,7 +173,7 @@ class DetectorInput:
 
     @cached_property
     def trees(self) -> list[TreeStory]:
-        """What happened in each ensemble of ZooKeeper."""
+        """History of each ZooKeeper ensemble."""
         return self.base.zookeeper.stories()
 
     def ensemble_at(self, server: str) -> dict[str, str]:

@@ -1,4 +1,4 @@
-"""What Kafka's own files can make us keep or read: one declaration."""
+"""Limits for reading Kafka's own files."""
 
 from __future__ import annotations
 

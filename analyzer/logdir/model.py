@@ -99,20 +99,20 @@ def _or_none(number: int) -> int | None:
 
 
 class OtherVerdict(NamedTuple):
-    """What brokers of other releases make of a file, where they differ."""
+    """Verdict of brokers of other releases on a file, if it differs."""
 
     releases: str
     """`0.8.0`, `0.8.1 to 1.1`, `2.0 and later`."""
     starts: bool
     """Whether such a broker starts with the file."""
     valid_bytes: int | None
-    """What it keeps; None when it does not start."""
+    """Bytes that the broker keeps; None if it does not start."""
     text: str
 
 
 @dataclass(slots=True)
 class RecoveryVerdict:
-    """What is to be thought of a file, as a broker of its release that recovers it would."""
+    """The verdict on a file, as of a broker of its release that recovers it."""
 
     file: str
     kind: Kind
@@ -134,13 +134,13 @@ class RecoveryVerdict:
     lost_first: int | None = None
     lost_last: int | None = None
     notes: tuple[str, ...] = ()
-    """What is odd without being damage: offsets that go back, entries that point nowhere."""
+    """Oddities that are no damage: offsets that go back, entries that point nowhere."""
     starts: bool = True
     """Whether a broker of these releases starts with the file."""
     releases: str = ""
     """The releases whose verdict this is, where it is known that they differ."""
     elsewhere: tuple[OtherVerdict, ...] = ()
-    """What other releases make of it, where they differ."""
+    """Verdicts of other releases, if they differ."""
 
     @property
     def sound(self) -> bool:

@@ -189,7 +189,7 @@ def open_all_at_rest(path: Path) -> list[AtRest]:
 
 
 def kind_of(path: Path) -> Kind | None:
-    """What a file is, by its name, else by its first bytes."""
+    """The kind of a file, by its name, or else by its first bytes."""
     if match := SEGMENT_NAME.match(path.name):
         return KINDS[match[2]]
     if match := REMOTE_NAME.match(path.name):

@@ -65,7 +65,7 @@ class Refusals(NamedTuple):
     of: dict[Family, RefusedOffset | None]
     """By other releases."""
     remark: str
-    """What depends on the interval, where its bounds leave a choice."""
+    """Remark about what depends on the interval, if its bounds leave a choice."""
 
 
 def refusals(

@@ -1,4 +1,4 @@
-"""What keeps at most so many: names, the count of different values, the latest events."""
+"""Bounded collections: names, the count of different values, the latest events."""
 
 from __future__ import annotations
 
@@ -170,7 +170,7 @@ Kept: TypeAlias = tuple[Any, ...]
 an `Event` of this, and its arguments."""
 
 _in_order: Final = itemgetter(0, 1, 2)
-"""What events are sorted by."""
+"""Sort key of events."""
 _time: Final = itemgetter(0)
 """Enough for nearly all of them, in a sixth of the time."""
 

@@ -1,4 +1,4 @@
-"""What a statistic keeps of keys, names and events: one declaration."""
+"""Limits of keys, names and events in statistics."""
 
 from __future__ import annotations
 

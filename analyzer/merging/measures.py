@@ -1,4 +1,4 @@
-"""What is measured of one key: fields, each with the rule by which two values become one."""
+"""Measures of one key: fields, each with the rule that merges two values."""
 
 from __future__ import annotations
 
@@ -128,7 +128,7 @@ class Measures(metaclass=_Declared):
     """Merge rules of the fields, in their order."""
     DEFAULTS: ClassVar[tuple[tuple[str, Any], ...]] = ()
     MAKES: ClassVar[tuple[tuple[str, Callable[[], Any]], ...]] = ()
-    """What a field is at first, by its name."""
+    """Initial value of each field."""
 
     def __init__(self, *values: Any, **named: Any) -> None:
         for name, value in self.DEFAULTS:

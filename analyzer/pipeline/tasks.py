@@ -71,7 +71,7 @@ class TaskConfig:
     keys: bytes | None = field(default=None, repr=False)
     """Lines of the key log that TLS is decrypted with."""
     schemas: SentSchemas | None = None
-    """What keys and values are decoded with."""
+    """Schemas of keys and values."""
     limits: CaptureLimits = CAPTURE_LIMITS
 
     def comment(self, file: int, interface: int) -> str:

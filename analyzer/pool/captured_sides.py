@@ -1,4 +1,4 @@
-"""What exchanges say about their capture: whether both sides, and all bytes, are there."""
+"""Completeness of a capture, by its exchanges: whether both sides and all bytes were captured."""
 
 from __future__ import annotations
 

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 
 class _Made(NamedTuple):
-    """What was made of an exchange."""
+    """Output for an exchange."""
 
     text: bytes
     connection: int
@@ -60,7 +60,7 @@ class WorkerMerge:
         self._ranks: Ranks | None = None
         self.names = TopicNames()
         self._cross_facts: list[set[CrossCheck]] = [set() for _ in range(workers)]
-        """What each worker could answer."""
+        """Cross-checks that each worker can answer."""
         self.exchanges = self.wanted = self.read = 0
 
     def take(self, batches: Sequence[messages.WorkerBatch]) -> messages.ShapedBlock:

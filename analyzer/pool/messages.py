@@ -1,4 +1,4 @@
-"""What workers send, block by block. Values that go through a pipe."""
+"""Messages of workers, block by block: values that go through a pipe."""
 
 from __future__ import annotations
 
@@ -75,18 +75,18 @@ class Work:
 
 
 class ShapedBlock(NamedTuple):
-    """What was made of some exchanges, in order."""
+    """Output for consecutive exchanges."""
 
     data: bytes
     exchanges: int
     """Number of the exchanges."""
     nameless: Sequence[str] = ()
-    """What stands in it for topics without a name."""
+    """Placeholders in it for topics without a name."""
     problems: Sequence[Problem] = ()
 
 
 class Oddity(NamedTuple):
-    """What few exchanges have beside their text."""
+    """Additions to the text that few exchanges have."""
 
     problems: list[Problem]
     nameless: list[str]
@@ -98,7 +98,7 @@ def longs() -> array[int]:
 
 @dataclass(slots=True)
 class WorkerBatch:
-    """What a worker sends of a block."""
+    """Message of a worker about a block."""
 
     opened: list[int] = field(default_factory=list)
     """First packets of new connections."""
@@ -131,7 +131,7 @@ class WorkerBatch:
 
 @dataclass(slots=True)
 class WorkerSummary:
-    """What a worker has counted at the end."""
+    """Counts of a worker at the end."""
 
     statistics: Statistics
     damage: CutShort | None

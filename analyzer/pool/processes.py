@@ -117,7 +117,7 @@ class Pool:
         placeholders = Placeholders(_LOW + randbelow(_LOW), 2 * _LOW + randbelow(_LOW))
         self.merge = WorkerMerge(count, placeholders, prints=work.shape is not None)
         self.summary: WorkerSummary | None = None
-        """What all have counted, at the end."""
+        """Counts of all workers, at the end."""
         self.interrupted = False
         self._stop = _Stop(count)
         self._names = _Names()

@@ -18,9 +18,9 @@ class FilterFields(NamedTuple):
 
     fields: frozenset[str] = frozenset()
     notes: frozenset[str] = frozenset()
-    """Those of `fields` that are marks and comments of the user."""
+    """Fields of `fields` for marks and comments of the user."""
     findings: frozenset[str] = frozenset()
-    """Those of `fields` that depend on findings."""
+    """Fields of `fields` that depend on findings."""
     decoded: bool = False
     """Whether `fields` has keys and values that schemas decode."""
 

@@ -1,4 +1,4 @@
-"""What is in a key log, and which connections of captures it opens."""
+"""Contents of a key log, and the connections that it decrypts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is kept of inputs beside their exchanges, and what remarks name: one declaration."""
+"""Limits of data about inputs besides their exchanges, and of the names in remarks."""
 
 from __future__ import annotations
 

@@ -73,7 +73,7 @@ def exchange_lines(
 
 
 def _session(exchange: Exchange, names: TopicNames) -> Iterator[str]:
-    """What an incremental Fetch implies."""
+    """Partitions that an incremental Fetch implies."""
     session = exchange.fetch_session
     if session is None:
         return
@@ -139,7 +139,7 @@ def _inside(
     payloads: Payloads | None,
     show_bytes: bool,
 ) -> Callable[[Node, str], Iterator[str]]:
-    """What stands below bytes fields: records with their topics, and embedded formats."""
+    """Contents of bytes fields: records with their topics, and embedded formats."""
     embedded = dict(embedded_of(exchange, side))
     fields = fields_of(exchange, names)
 

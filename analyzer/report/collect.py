@@ -35,7 +35,7 @@ SLICES: Final = 120
 
 @dataclass(frozen=True, slots=True)
 class ReportFacts:
-    """What was counted."""
+    """Counted facts."""
 
     inputs: tuple[str, ...]
     """Names of files without folders: a report travels."""
@@ -49,7 +49,7 @@ class ReportFacts:
     rates: Rates
     names: TopicNames
     causes: list[Cause]
-    """What is worth knowing, the worst first, with what followed from each."""
+    """Findings, the worst first, each with its consequences."""
     packets: int
     connections: int
     captured_bytes: int
@@ -78,7 +78,7 @@ HIDDEN: Final = "..."
 
 
 _DAMAGE: Final = re.compile(r".*\b(is (?:damaged|cut short)\b.*)", re.DOTALL)
-"""What is said of a file after its name."""
+"""Remark on a file, after its name."""
 
 
 def _nameless(text: str) -> str:

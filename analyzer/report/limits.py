@@ -1,4 +1,4 @@
-"""What a report shows, so that that of a large capture stays one: one declaration."""
+"""Limits that keep the report of a large capture readable."""
 
 from __future__ import annotations
 

@@ -35,7 +35,7 @@ _PLAIN: Final = re.compile(
     re.VERBOSE,
 )
 _HASH: Final = re.compile(r"[0-9a-fA-F]{7,}")
-"""What hosts of code take for a commit."""
+"""Texts that code hosts take for a commit."""
 
 
 # Of a ticket: what is read without scrolling, and pasted into an issue or a chat.

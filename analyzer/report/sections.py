@@ -65,7 +65,7 @@ class Section:
     id: str
     title: str
     says: str
-    """What it answers, for people who see it for the first time."""
+    """Its question, for people who see it for the first time."""
     command: str = ""
     """Prints the same numbers; `{}` stands for the inputs and the filter."""
     charts: list[tuple[str, str]] = field(default_factory=list)

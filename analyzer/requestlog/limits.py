@@ -1,4 +1,4 @@
-"""What request logs can make us keep or parse: one declaration."""
+"""Limits for parsing request logs."""
 
 from __future__ import annotations
 

@@ -51,7 +51,7 @@ class Conversion:
     schemas: SchemaOptions
     keylog: tuple[str, ...] = ()
     used: Used = "refuse"
-    """What to do with tables that are in `output` already."""
+    """Treatment of tables that are already in `output`."""
     split_bytes: int = SPLIT_BYTES
     """Bytes that one task reads."""
     rule: ClosedRule | None = None

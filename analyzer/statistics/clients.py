@@ -33,7 +33,7 @@ FIRST_STEPS: Final = frozenset({"ApiVersions", "SaslHandshake", "SaslAuthenticat
 BROKERS: Final = frozenset(key for key, api in APIS.items() if api.effect == "brokers") | {55}
 """APIs between brokers and controllers. Tools send DescribeQuorum as well, but rarely."""
 COMMON: Final = frozenset({2, 3, 10, 17, 18, 22, 23, 36, 60, 71, 72})
-"""What every kind of client sends."""
+"""APIs that every kind of client sends."""
 
 
 ROLES: Final = {"produce": "produces", "fetch": "consumes", "replica": "broker"}
@@ -72,7 +72,7 @@ class Used(Measures):
 
 @dataclass(slots=True)
 class Usage:
-    """What a client uses: the input of a verdict."""
+    """APIs and versions that a client uses: the input of a verdict."""
 
     identity: Identity
     versions: dict[str, dict[int, int]] = field(default_factory=dict)

@@ -33,7 +33,7 @@ SASL: Final = frozenset({17, 36})
 AUTHENTICATE: Final = 36
 API_VERSIONS: Final = 18
 IDLE: Final = SASL | {API_VERSIONS}
-"""What is no work yet."""
+"""APIs that are no work yet."""
 WAITING: Final = frozenset({1, 78, 11, 14})
 """A connection may end while such a request waits, and nothing is lost: Fetch, ShareFetch,
 JoinGroup, SyncGroup."""

@@ -285,7 +285,7 @@ class ExchangeBatch:
 
     @cached_property
     def parts(self) -> dict[Outcome, PartitionColumns]:
-        """What Produce, Fetch and ShareFetch carried."""
+        """Records of Produce, Fetch and ShareFetch."""
         found = self._partitions.parts.items()
         return {key: PartitionColumns(rows, self._identify) for key, rows in found}
 

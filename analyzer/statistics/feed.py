@@ -59,7 +59,7 @@ class Feed:
         """Who takes exchanges of an API, and whether singly, by whether they are odd."""
         self._groups: dict[Any, PairGroup] = {}
         self._rows: Rows | None = None
-        """What makes rows."""
+        """Maker of rows."""
         self._readers: dict[Any, Reader] = {}
         """Of exchanges that come as objects, by what the exchanges of a group share."""
         self._count = self._bytes = 0

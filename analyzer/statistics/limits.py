@@ -1,4 +1,4 @@
-"""What statistics keep of a capture, and what their tables and sentences show: one declaration.
+"""Limits of the state of statistics, and of their tables and sentences.
 
 Beyond a limit of keys their sums go to others (`analyzer.merging.tables`); of lists the rest is
 counted. Tests hand in smaller limits, as an argument of what they test.

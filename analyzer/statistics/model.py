@@ -1,4 +1,4 @@
-"""What a statistic is: an accumulator of exchanges that merges, and the columns of its rows."""
+"""Statistics: accumulators of exchanges that merge, and the columns of their rows."""
 
 from __future__ import annotations
 

@@ -41,7 +41,7 @@ MOVING: Final = FETCHING | {0}
 
 
 class Flow(Measures):
-    """What went through a partition."""
+    """Traffic of a partition."""
 
     produced_records: int = total()
     produced_bytes: int = total()

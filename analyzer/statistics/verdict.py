@@ -38,7 +38,7 @@ class Reason(NamedTuple):
 
 
 class ReleaseVerdict(NamedTuple):
-    """What becomes of a client."""
+    """The upgrade verdict on a client."""
 
     word: Word
     reasons: tuple[Reason, ...]

@@ -111,7 +111,7 @@ class Cutting:
         self.without_greeting = 0
         """Connections to ZooKeeper of which it was needed."""
         self._deeds: dict[int, str] = {}
-        """What rules of our proxy did, by exchange."""
+        """Effects of rules of our proxy, by exchange."""
         self._names: dict[str, set[str]] = {}
         """Host names, and the addresses that they stand for."""
         self.ports: set[int] = set()

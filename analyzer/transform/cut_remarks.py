@@ -1,4 +1,4 @@
-"""What was cut out of a capture, and what was left out, as sentences."""
+"""Sentences about the contents of a cut, and about omissions."""
 
 from __future__ import annotations
 

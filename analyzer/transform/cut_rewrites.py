@@ -1,4 +1,4 @@
-"""What becomes of frames, first bytes, addresses and comments on their way into a cut."""
+"""Rewriting of frames, first bytes, addresses and comments for a cut."""
 
 from __future__ import annotations
 

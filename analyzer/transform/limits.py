@@ -1,4 +1,4 @@
-"""What cuts and redactions remember of a capture: one declaration."""
+"""Limits of the state of cuts and redactions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the options of the source say, and the rows of a file that fit them, read in tasks."""
+"""Options of the source, and the matching rows of a file, read in tasks."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class BadOption(Error):
 
 
 class SourceOptions:
-    """What the options say."""
+    """Parsed options."""
 
     def __init__(self, options: dict[str, str]) -> None:
         if unknown := sorted(options.keys() - OPTIONS):

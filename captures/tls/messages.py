@@ -47,7 +47,7 @@ class Malformed(ValueError):
 
 
 class ClientHello(NamedTuple):
-    """What a client offers."""
+    """Offer of a client."""
 
     random: bytes
     session_id: bytes
@@ -65,7 +65,7 @@ class ClientHello(NamedTuple):
 
 
 class ServerHello(NamedTuple):
-    """What a server chose."""
+    """Choice of a server."""
 
     random: bytes
     session_id: bytes

@@ -88,4 +88,4 @@ MEANINGS: Final[dict[int, str]] = {
     -125: "The quota of nodes or bytes below a path is exceeded.",
     -127: "The server throttles this client.",
 }
-"""What errors of ZooKeeper mean."""
+"""Meanings of ZooKeeper errors."""

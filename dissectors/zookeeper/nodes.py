@@ -1,4 +1,4 @@
-"""What is in ZooKeeper's nodes: JSON, numbers and texts that Kafka writes; secrets among them."""
+"""Contents of ZooKeeper's nodes: JSON, numbers and texts that Kafka writes; secrets among them."""
 
 from __future__ import annotations
 

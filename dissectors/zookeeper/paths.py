@@ -66,7 +66,7 @@ class PathPart(NamedTuple):
 
 
 class PathMeaning(NamedTuple):
-    """What a path means."""
+    """Meaning of a path."""
 
     what: str
     """What is there: a meaning of `NODES`; empty above and beside them."""

@@ -1,4 +1,4 @@
-"""What the connections of a listener have in common: mode, layers, upstreams, TLS."""
+"""Common facts of the connections of a listener: mode, layers, upstreams, TLS."""
 
 from __future__ import annotations
 

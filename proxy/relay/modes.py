@@ -14,7 +14,7 @@ from typing import Final
 
 
 class Mode(Enum):
-    """What is done with the bytes of a frame."""
+    """Treatment of the bytes of a frame."""
 
     __hash__ = object.__hash__  # Enum's own hashes the name, in Python, on every look-up
 
@@ -46,7 +46,7 @@ WITHHELD: Final = frozenset((COLLECT, DISCARD))
 
 
 class Event(Enum):
-    """What becomes known, or is decided, about a frame."""
+    """Events that become known, or are decided, about a frame."""
 
     __hash__ = object.__hash__
 

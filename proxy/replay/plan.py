@@ -18,7 +18,7 @@ from kafkascope.proxy.replay.split import partitions
 
 
 class Permit(NamedTuple):
-    """What the user allowed to be sent."""
+    """Requests that the user allows."""
 
     writes: bool = False
     groups: bool = False

@@ -1,4 +1,4 @@
-"""What all controllers have: the workspace, the app around them, the boards, and the panes."""
+"""Common parts of controllers: the workspace, the app around them, the boards, and the panes."""
 
 from __future__ import annotations
 

@@ -27,7 +27,7 @@ LONG: Final = 0.3
 
 
 class InspectorState(NamedTuple):
-    """What the detail and the bytes show."""
+    """Contents of the detail and bytes panes."""
 
     document: Document
     number: int | None

@@ -74,7 +74,7 @@ class Feed:
         """Those that the reading process has seen in the input."""
         self._make_payloads = payloads
         self._payloads: tuple[Payloads | None] | None = None
-        """What decodes keys and values, once somebody asked."""
+        """Decoder of keys and values, once it is needed."""
         self._making = threading.Lock()
 
         self._spool_file = TemporaryFile(buffering=0)  # noqa: SIM115

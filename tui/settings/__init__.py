@@ -1,1 +1,1 @@
-"""What users keep: settings, colours, marks and comments."""
+"""Data of users: settings, colours, marks and comments."""

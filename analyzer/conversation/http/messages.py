@@ -91,7 +91,7 @@ class Messages:
         self._tell: Final = done
         self._lost: Final = lost
         self._buffer = bytearray()
-        """What was not read yet."""
+        """Bytes that were not read yet."""
         self._reading = self._read(hunting)
         """Goes on whenever there are more bytes."""
         self._head: HttpHead | None = None

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 
 class Level(IntEnum):
-    """What has to be known before a comparison can be decided."""
+    """Data that a comparison needs before it can be decided."""
 
     EXCHANGE = 0
     PARTITION = 1

@@ -138,9 +138,9 @@ class TableCollector:
         self._seen: defaultdict[Connection, ConnectionTotals] = defaultdict(ConnectionTotals)
         self._most_open: Final = limits.connections
         self._ended: list[Connection] = []
-        """Those that ended; packets may follow."""
+        """Connections that ended; packets may follow."""
         self._forgotten: list[Connection] = []
-        """Those that reassembly has ended: no packet follows."""
+        """Connections that reassembly has ended: no packet follows."""
         self._cells: dict[tuple[Any, ...], list[int]] = {}
         self._cell_bytes = 0
         """Bytes of the names in them."""

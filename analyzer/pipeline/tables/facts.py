@@ -159,7 +159,7 @@ def dumped(value: Any) -> str:
 
 @dataclass(frozen=True, slots=True)
 class SentSchemas:
-    """What a task decodes with: texts, no paths and addresses of the driver."""
+    """Schemas for a task: texts, without paths and addresses of the driver."""
 
     schemas: tuple[Schema, ...] = ()
     assigned: dict[tuple[str, Side], Assigned] = field(default_factory=dict)

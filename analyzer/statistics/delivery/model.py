@@ -1,4 +1,4 @@
-"""What is counted of deliveries, the nouns of their audit, and the columns of its tables."""
+"""Measures of deliveries, the terms of their audit, and the columns of its tables."""
 
 from __future__ import annotations
 

@@ -33,7 +33,7 @@ WORST: Final = ("expired", "fenced", "replaced", "rejoined", "metadata", "left")
 
 
 class Group(Measures):
-    """What is known of a group."""
+    """Facts about a group."""
 
     commits: int = total()
     failed: int = total()

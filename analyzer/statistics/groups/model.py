@@ -128,7 +128,7 @@ class Rebalance:
 
 @dataclass(slots=True)
 class Story:
-    """What happened to a group."""
+    """An event of a group."""
 
     group: str
     protocol: str

@@ -1,4 +1,4 @@
-"""What the map of applications and the journeys of records say."""
+"""Results of the map of applications and the journeys of records."""
 
 from __future__ import annotations
 

@@ -27,7 +27,7 @@ TransactionOutcome: TypeAlias = Literal[
 
 @dataclass(slots=True)
 class SequenceLane:
-    """What a producer sent to a partition in one epoch."""
+    """Batches of a producer to a partition in one epoch."""
 
     producer_id: int
     producer_epoch: int

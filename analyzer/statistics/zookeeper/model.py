@@ -1,4 +1,4 @@
-"""What is measured of ZooKeeper: nodes, their changes, sessions. Values only."""
+"""Measures of ZooKeeper: nodes, their changes, sessions. Values only."""
 
 from __future__ import annotations
 

@@ -21,7 +21,7 @@ MASTER_SIZE: Final = 48
 
 
 class Keys(NamedTuple):
-    """What protects the records of one direction."""
+    """Keys that protect the records of one direction."""
 
     key: bytes
     iv: bytes

@@ -49,7 +49,7 @@ _SPARE_LABEL: Final = re.compile(rb"[A-Z][A-Z0-9_]+$")
 
 
 class Secrets(NamedTuple):
-    """What a key log says of the connection with one client random."""
+    """Secrets in a key log for one client random."""
 
     master: bytes | None = None
     """TLS 1.2: the master secret."""
