@@ -10,8 +10,6 @@ connections, which are matched by `exchange_id`), `else`. What BEFORE leaves is 
 `.cache/contract`, by commit. Exits with 1 when a command differs.
 """
 
-from __future__ import annotations
-
 import argparse
 import hashlib
 import json

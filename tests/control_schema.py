@@ -1,8 +1,6 @@
 """Lines of the control channel, held against docs/control.schema.json, where no member may be
 unknown."""
 
-from __future__ import annotations
-
 import json
 from functools import cache
 from typing import Any

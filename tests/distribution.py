@@ -4,8 +4,6 @@ Its own `--dist loadgroup` writes the group into a test's id, which newer pytest
 the group follows from the id, and the scheduler asks for it.
 """
 
-from __future__ import annotations
-
 import re
 from collections import Counter
 from collections.abc import Collection, Mapping

@@ -1,7 +1,5 @@
 """Real captures in which every text of traffic holds what a terminal or a renderer would obey."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """A registry and values whose every text holds what a terminal or a spreadsheet would obey."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from urllib.parse import quote

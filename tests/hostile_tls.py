@@ -1,7 +1,5 @@
 """Failed and unread TLS whose every name holds what a terminal or a spreadsheet would obey."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from tests.captures.tls import writer

@@ -1,7 +1,5 @@
 """Lines of a request's head, as they go through a socket, that name a host: ours, and not."""
 
-from __future__ import annotations
-
 from typing import Final
 
 LOOPBACK: Final = [

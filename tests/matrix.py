@@ -1,8 +1,6 @@
 """Parameters of a matrix of which `make test` runs a part: one of each kind, so that a change that
 breaks something is seen at once. `make slow` runs all."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 

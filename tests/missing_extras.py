@@ -1,7 +1,5 @@
 """One command, or lines of Python, for each use that an extra has: what to run without it."""
 
-from __future__ import annotations
-
 from typing import Final
 
 from kafkascope.extras import EXTRAS

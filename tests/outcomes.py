@@ -1,7 +1,5 @@
 """How two outcomes of a command differ, once exchanges have the same numbers in both. No files."""
 
-from __future__ import annotations
-
 import json
 import re
 from collections import Counter

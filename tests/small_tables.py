@@ -1,8 +1,6 @@
 """Tables that drop nearly all they are told, each its own part: a fixture for tests of what is made
 of what is left."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from random import Random
 from typing import Any

@@ -1,7 +1,5 @@
 """Hypothesis strategies: complete bodies of any layout, with the corners that the protocol has."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from hypothesis import strategies as st

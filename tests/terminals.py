@@ -1,7 +1,5 @@
 """The real program in a real terminal (tmux): keys typed, screens read."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 import time

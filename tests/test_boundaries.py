@@ -1,7 +1,5 @@
 """What may import what, seen from fresh processes, and public names."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 from pathlib import Path

@@ -1,7 +1,5 @@
 """What `tests.contract` says of two outcomes: order, numbers, or else."""
 
-from __future__ import annotations
-
 import json
 from typing import Final
 

@@ -1,7 +1,5 @@
 """Tests that share brokers run in one process."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

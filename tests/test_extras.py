@@ -3,8 +3,6 @@
 Modules are hidden here, which costs no installation; tests/interop/test_extras.py installs.
 """
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

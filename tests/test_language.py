@@ -1,8 +1,6 @@
 """Texts for users: the words of docs/glossary.md, findings as symptom and fix, help of one line,
 headings of tables."""
 
-from __future__ import annotations
-
 import ast
 import re
 from collections.abc import Iterator

@@ -1,8 +1,6 @@
 """Links of documents lead somewhere: to files and headings that are there; those of the README also
 from a page that is not in the repository."""
 
-from __future__ import annotations
-
 import re
 import subprocess
 import sys

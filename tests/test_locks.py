@@ -1,7 +1,5 @@
 """Locks of dependencies have hashes, and workflows name actions by commit."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

@@ -1,8 +1,6 @@
 """Files, folders, modules and names of the code that documents name are there, and the map of the
 code in docs/architecture.md has every room."""
 
-from __future__ import annotations
-
 import importlib
 import re
 import subprocess

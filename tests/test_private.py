@@ -1,7 +1,5 @@
 """Files for captured traffic: new, 0600, under names that may be in use."""
 
-from __future__ import annotations
-
 import errno
 import os
 import signal

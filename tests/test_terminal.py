@@ -1,7 +1,5 @@
 """What reaches a terminal: nothing that it would obey, from no module and no command."""
 
-from __future__ import annotations
-
 import ast
 import asyncio
 import io

@@ -1,8 +1,6 @@
 """Names in TLS, in schemas and in decoded values: no output lets a terminal or a spreadsheet obey
 them."""
 
-from __future__ import annotations
-
 import csv
 import io
 from pathlib import Path

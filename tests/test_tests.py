@@ -1,7 +1,5 @@
 """How tests are laid out: folders as the code's, and no test module that others lean on."""
 
-from __future__ import annotations
-
 import ast
 from pathlib import Path
 

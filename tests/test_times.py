@@ -1,7 +1,5 @@
 """Instants as text."""
 
-from __future__ import annotations
-
 from datetime import UTC, datetime
 
 import pytest

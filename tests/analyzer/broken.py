@@ -1,7 +1,5 @@
 """Captures that are not as one would wish: cut off, heard from one side, TLS, lengths of 2 GB."""
 
-from __future__ import annotations
-
 import struct
 from collections.abc import Callable, Iterator
 from io import BytesIO

@@ -1,7 +1,5 @@
 """Encrypted captures against their truth files: see `captures/tls/README.md` beside this."""
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Iterator
 from hashlib import sha256

@@ -1,7 +1,5 @@
 """Responses that bring the metadata log of KRaft, with credentials in it."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from kafkascope.dissectors.embedded.internal import CLUSTER_METADATA_ID

@@ -1,7 +1,5 @@
 """What stands inside records fields, for searches that must not be fooled by codecs."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator
 from pathlib import Path

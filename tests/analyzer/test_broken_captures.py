@@ -1,7 +1,5 @@
 """Whatever a capture is like, fixture, cut and diff end with a sentence and an exit code."""
 
-from __future__ import annotations
-
 import shutil
 from pathlib import Path
 

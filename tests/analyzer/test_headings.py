@@ -1,7 +1,5 @@
 """One name for one thing: columns of all tables, filters, screens and the library."""
 
-from __future__ import annotations
-
 import importlib
 import inspect
 import pkgutil

@@ -1,7 +1,5 @@
 """Where large pieces of memory are."""
 
-from __future__ import annotations
-
 import pytest
 
 from kafkascope.analyzer.heap import large_apart

@@ -1,7 +1,5 @@
 """Who a client is, when some of its traffic tells less than the rest."""
 
-from __future__ import annotations
-
 from hypothesis import given
 from hypothesis import strategies as st
 

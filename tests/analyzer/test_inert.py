@@ -1,7 +1,5 @@
 """Text of traffic that runners of CI jobs would obey."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

@@ -4,8 +4,6 @@ The bulk path hands over as one chunk what follows each other in a direction; sm
 packet by packet. Which way a capture takes must not show.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

@@ -1,7 +1,5 @@
 """Names that are no names: what terminals obey, and bytes that are no UTF-8."""
 
-from __future__ import annotations
-
 import json
 import tracemalloc
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """Characters that a terminal may get, and how wide texts are there."""
 
-from __future__ import annotations
-
 import json
 import sys
 

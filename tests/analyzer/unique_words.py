@@ -1,8 +1,6 @@
 """A conversation in which every text, every bytes field and every uuid of every message has a word
 that stands nowhere else: what is redacted may not hold any of them."""
 
-from __future__ import annotations
-
 import base64
 import re
 import struct

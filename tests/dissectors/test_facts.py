@@ -1,7 +1,5 @@
 """The declarations equal the protocol tables: names, order, types, nullability, defaults, tags."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Messages of both protocols by their keys."""
 
-from __future__ import annotations
-
 import pytest
 
 from kafkascope.analyzer.exchanges.offline import open_capture

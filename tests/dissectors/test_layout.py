@@ -1,7 +1,5 @@
 """After `resolve` nothing about versions is left to decide."""
 
-from __future__ import annotations
-
 import pytest
 
 from kafkascope.dissectors import layout as wires

@@ -1,7 +1,5 @@
 """Headers, names and versions: from frames to bodies, and which layout is taken."""
 
-from __future__ import annotations
-
 import pytest
 from hypothesis import Phase, assume, given, settings
 

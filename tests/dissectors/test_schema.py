@@ -1,7 +1,5 @@
 """The notation says what it looks like it says."""
 
-from __future__ import annotations
-
 import pytest
 
 from kafkascope.dissectors import schema

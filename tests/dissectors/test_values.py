@@ -1,7 +1,5 @@
 """Varints are bounded, uuids are printed as Kafka prints them."""
 
-from __future__ import annotations
-
 import math
 
 import pytest

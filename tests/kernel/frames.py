@@ -1,7 +1,5 @@
 """Frames of every version, mutations of them, and a reader of one connection."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator
 from random import Random
 from typing import Any, Final

@@ -5,8 +5,6 @@
 prints, for each capture, a hash of all lines of `ls --json`; the key log lies beside it (`.keys`).
 """
 
-from __future__ import annotations
-
 import ssl
 import sys
 from collections.abc import Callable, Iterator

@@ -1,7 +1,5 @@
 """Which kernel runs: the compiled one, if it was made of these sources; else the sources."""
 
-from __future__ import annotations
-
 import importlib
 import shutil
 import sys

@@ -1,7 +1,5 @@
 """What the kernel reads of the headers of a block is what is read of each packet alone."""
 
-from __future__ import annotations
-
 import random
 from struct import pack
 

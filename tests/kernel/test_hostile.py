@@ -1,8 +1,6 @@
 """Bytes of every kind end in pairs or a refusal: compiled code checks no bounds of its own, so that
 an integer that overflows, or an index behind the end, would be a crash."""
 
-from __future__ import annotations
-
 import tracemalloc
 from collections.abc import Iterator
 from random import Random

@@ -1,8 +1,6 @@
 """Whatever happens on a network, all ways to read it give the same exchanges: the general reader,
 the kernel compiled and as plain Python, two processes, the tasks of Spark."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """The schema id of a record, against the reader of varints."""
 
-from __future__ import annotations
-
 import struct
 
 from hypothesis import given

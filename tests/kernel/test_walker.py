@@ -1,8 +1,6 @@
 """The walker reads what the generated readers read, of every version of every API: it takes the
 same bytes, and finds in them what a plain walk over decoded bodies finds."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from random import Random
 from typing import Any, NamedTuple

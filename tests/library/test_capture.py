@@ -1,7 +1,5 @@
 """The library says what the commands say, of every sample; and how it behaves as Python."""
 
-from __future__ import annotations
-
 import gc
 import io
 import json

@@ -1,7 +1,5 @@
 """Messages of the library: bytes to bodies and back, by both ways of naming them."""
 
-from __future__ import annotations
-
 import construct
 import pytest
 

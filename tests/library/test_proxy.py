@@ -1,7 +1,5 @@
 """Proxies and brokers of the library, with a served capture in the place of a cluster."""
 
-from __future__ import annotations
-
 import asyncio
 import gc
 import socket

@@ -1,7 +1,5 @@
 """Records of registries' own topics: those of Confluent, and of Apicurio 2.x and 3.x."""
 
-from __future__ import annotations
-
 import json
 import struct
 from typing import Any

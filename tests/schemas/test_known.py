@@ -1,7 +1,5 @@
 """What is known of schemas: the fields that they define, and how many are kept ready."""
 
-from __future__ import annotations
-
 import gc
 from types import SimpleNamespace
 

@@ -1,7 +1,5 @@
 """What HTTP with registries says about schemas, request by request."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import orjson

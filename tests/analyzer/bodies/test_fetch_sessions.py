@@ -1,7 +1,5 @@
 """What an incremental Fetch implies: all that the session was asked for and did not drop again."""
 
-from __future__ import annotations
-
 import json
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Which answers to Fetch a broker could have given at once, and the waits that follow."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 

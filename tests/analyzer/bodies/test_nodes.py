@@ -1,7 +1,5 @@
 """Addresses of nodes: what messages pair, and what stays unknown."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

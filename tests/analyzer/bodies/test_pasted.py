@@ -1,8 +1,6 @@
 """Bytes in each form that people paste, printed by other programs or written here from their
 manuals, are the same bytes again."""
 
-from __future__ import annotations
-
 import base64
 import json
 import pprint

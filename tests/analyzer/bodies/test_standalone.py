@@ -1,8 +1,6 @@
 """Bytes that come alone: what they are is told by what fits, and when nothing does, by what
 speaks for itself."""
 
-from __future__ import annotations
-
 import struct
 
 import pytest

@@ -1,7 +1,5 @@
 """Requests that stand behind a long poll on their connection: they wait for its end."""
 
-from __future__ import annotations
-
 import pytest
 
 from kafkascope.analyzer.conversation.context import Context

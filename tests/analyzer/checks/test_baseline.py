@@ -1,7 +1,5 @@
 """Baselines: what is one, what it says, and what it forgets."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

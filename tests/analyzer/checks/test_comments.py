@@ -1,8 +1,6 @@
 """`cut --comments`: what packets say of their exchanges, and that nobody takes it for something
 else."""
 
-from __future__ import annotations
-
 import shutil
 import subprocess
 from pathlib import Path

@@ -3,8 +3,6 @@
 What they install, start and capture is stood in for by small programs; kafkascope is the real one.
 """
 
-from __future__ import annotations
-
 import os
 import re
 import subprocess

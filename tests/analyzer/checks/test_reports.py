@@ -1,7 +1,5 @@
 """Reports for CI systems: their structure, and texts from traffic that would break out of them."""
 
-from __future__ import annotations
-
 import re
 from typing import Any
 from urllib.parse import urlparse

@@ -1,7 +1,5 @@
 """`capture`: what a capturing program writes becomes a file; nothing is left where it may not."""
 
-from __future__ import annotations
-
 import gzip
 import os
 import signal

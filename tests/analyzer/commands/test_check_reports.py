@@ -1,8 +1,6 @@
 """`kafkascope check` in CI: `--format junit`, `sarif` and `github`, and baselines, as users run
 them."""
 
-from __future__ import annotations
-
 import json
 import re
 from pathlib import Path

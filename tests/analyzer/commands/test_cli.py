@@ -1,7 +1,5 @@
 """ls, show, records and export as users run them: what goes where, and how each ends."""
 
-from __future__ import annotations
-
 import csv
 import gzip
 import io

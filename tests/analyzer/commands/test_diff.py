@@ -1,7 +1,5 @@
 """`kafkascope diff` as people call it."""
 
-from __future__ import annotations
-
 import json
 
 from click.testing import CliRunner

@@ -1,7 +1,5 @@
 """Commands say of an encrypted capture what they say of the same traffic in plain."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

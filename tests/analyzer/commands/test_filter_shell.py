@@ -1,7 +1,5 @@
 """The filter language at the shell: `fields`, and completion of -Y, -e and --sort."""
 
-from __future__ import annotations
-
 import pytest
 from click.shell_completion import ShellComplete
 

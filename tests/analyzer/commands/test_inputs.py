@@ -1,7 +1,5 @@
 """What `decode` and `encode` read has a bound, and a sentence beyond it."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable
 from functools import partial

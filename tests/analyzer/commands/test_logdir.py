@@ -1,7 +1,5 @@
 """`ls`, `show` and `records` of Kafka's own files, as they are typed."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

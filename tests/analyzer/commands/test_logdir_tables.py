@@ -1,8 +1,6 @@
 """Kafka's own files in every form: the same records from `records`, `export`, and the tables of
 Spark; numbers of `stats`; filters, and what they refuse."""
 
-from __future__ import annotations
-
 import csv
 import json
 import random

@@ -1,7 +1,5 @@
 """`kafkascope map`: the demo's applications in all formats."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Commands say on stderr why they print no rows, and which names and numbers there are."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

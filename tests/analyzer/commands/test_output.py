@@ -1,7 +1,5 @@
 """A file that is read is never opened to write."""
 
-from __future__ import annotations
-
 import json
 import shutil
 from pathlib import Path

@@ -1,8 +1,6 @@
 """Keys and values of real serializers: what was written is shown, with schemas of a folder and with
 those of the capture itself; what is broken says why, and is never a wrong value."""
 
-from __future__ import annotations
-
 import base64
 import datetime
 import decimal

@@ -1,7 +1,5 @@
 """`kafkascope error`: codes of Kafka, and those of ZooKeeper that share no number with them."""
 
-from __future__ import annotations
-
 import pytest
 from click.testing import CliRunner
 

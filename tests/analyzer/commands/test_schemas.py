@@ -1,7 +1,5 @@
 """`kafkascope schemas`: what is known, used and missing, and the folder that it writes."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

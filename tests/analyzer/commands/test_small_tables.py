@@ -1,7 +1,5 @@
 """Commands tell what small tables kept, without what another table has dropped."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

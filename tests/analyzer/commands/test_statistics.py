@@ -1,7 +1,5 @@
 """clients, stats, groups, cluster, producers and doctor as users run them."""
 
-from __future__ import annotations
-
 import csv
 import io
 import json

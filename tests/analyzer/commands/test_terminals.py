@@ -2,8 +2,6 @@
 the answer is on the screen, and all of it is as it was. `UPDATE_GOLDEN=1` writes the files.
 """
 
-from __future__ import annotations
-
 import os
 import shlex
 from pathlib import Path

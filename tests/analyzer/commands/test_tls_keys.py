@@ -1,7 +1,5 @@
 """`tls-keys`: ways to a key log, as they stand in the documentation, and what is in a key log."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

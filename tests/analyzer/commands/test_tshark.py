@@ -5,8 +5,6 @@ reports
 a problem of its own are left out (counted), and so are the fields in `LEFT_OUT`.
 """
 
-from __future__ import annotations
-
 import os
 import shutil
 import subprocess

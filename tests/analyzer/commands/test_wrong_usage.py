@@ -1,7 +1,5 @@
 """Wrong command lines end with one message that says what to type, and an exit code."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

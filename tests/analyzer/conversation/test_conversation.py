@@ -1,7 +1,5 @@
 """Which response belongs to which request, and what becomes of those without."""
 
-from __future__ import annotations
-
 import struct
 
 import pytest

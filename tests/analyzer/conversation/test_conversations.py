@@ -1,7 +1,5 @@
 """What is Kafka, who is the client, and that nothing on any connection stops the rest."""
 
-from __future__ import annotations
-
 import random
 
 import pytest

@@ -1,7 +1,5 @@
 """Frames out of chunks, whatever the chunks are."""
 
-from __future__ import annotations
-
 import struct
 
 import pytest

@@ -1,7 +1,5 @@
 """HTTP of a capture: any chunking gives the same exchanges, nothing on the wire stops anything."""
 
-from __future__ import annotations
-
 import gzip
 import zlib
 from collections.abc import Sequence

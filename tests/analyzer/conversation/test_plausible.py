@@ -1,7 +1,5 @@
 """The strict test that finds Kafka frames by content."""
 
-from __future__ import annotations
-
 import struct
 
 import pytest

@@ -1,7 +1,5 @@
 """Kafka behind headers of the PROXY protocol: skipped, and the client is the one that they name."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import pytest

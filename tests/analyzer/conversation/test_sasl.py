@@ -1,7 +1,5 @@
 """Who a token says its sender is."""
 
-from __future__ import annotations
-
 from base64 import b64encode
 from pathlib import Path
 

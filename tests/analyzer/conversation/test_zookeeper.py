@@ -1,7 +1,5 @@
 """Connections to ZooKeeper whose bytes are damaged, or of which the capture lacks some."""
 
-from __future__ import annotations
-
 import random
 import struct
 from pathlib import Path

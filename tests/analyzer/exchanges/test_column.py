@@ -1,7 +1,5 @@
 """The declaration of a row's columns, and that nothing beside it lists them."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 from docs.print_json import TARGET, document

@@ -1,7 +1,5 @@
 """Columns hold any numbers in little space; frames come back as they were, from memory and disk."""
 
-from __future__ import annotations
-
 from array import array
 from itertools import pairwise
 

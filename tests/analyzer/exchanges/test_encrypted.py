@@ -1,7 +1,5 @@
 """Real encrypted traffic, of real clients and brokers, is read as tshark reads it."""
 
-from __future__ import annotations
-
 import json
 import re
 import sys

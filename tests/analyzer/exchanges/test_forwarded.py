@@ -1,7 +1,5 @@
 """Both sides of a TCP proxy in one capture: each has rows, and every request counts once."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

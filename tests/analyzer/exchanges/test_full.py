@@ -1,7 +1,5 @@
 """Lines of `export --full`: JSON whatever the bodies hold, the same in a straight line."""
 
-from __future__ import annotations
-
 import json
 import math
 import struct

@@ -1,7 +1,5 @@
 """Encrypted traffic is read while it comes, and its key log is written after the packets."""
 
-from __future__ import annotations
-
 import gzip
 import json
 import signal

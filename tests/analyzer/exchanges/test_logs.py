@@ -1,7 +1,5 @@
 """Request logs of brokers as inputs: numbers, merging, sessions, statistics."""
 
-from __future__ import annotations
-
 import gzip
 import re
 from datetime import UTC, datetime

@@ -1,7 +1,5 @@
 """Numbers are ranks by origin, and what leaves the hold is in their order, within a bound."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from random import Random
 from tempfile import TemporaryDirectory

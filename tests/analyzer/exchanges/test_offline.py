@@ -1,7 +1,5 @@
 """Capture files to exchanges."""
 
-from __future__ import annotations
-
 import gzip
 from pathlib import Path
 

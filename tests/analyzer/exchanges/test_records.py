@@ -1,7 +1,5 @@
 """Records of an exchange as record/1 lines, and exports of them."""
 
-from __future__ import annotations
-
 import base64
 import csv
 import io

@@ -1,8 +1,6 @@
 """Records as JSON take the memory of some of them, however many a batch or a capture holds. Each
 runs in a process of its own, for only that tells its peak memory."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 import sys

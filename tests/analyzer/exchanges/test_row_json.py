@@ -1,7 +1,5 @@
 """Rows written from their columns are the bytes of their objects."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

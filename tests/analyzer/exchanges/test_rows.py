@@ -1,7 +1,5 @@
 """Exchanges as rows: what they are about, what went wrong, and the words for it."""
 
-from __future__ import annotations
-
 import json
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Schemas from the traffic alone are those of the folders beside the captures."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import orjson

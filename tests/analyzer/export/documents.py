@@ -1,7 +1,5 @@
 """AsyncAPI documents, held against their JSON Schema."""
 
-from __future__ import annotations
-
 import gzip
 import json
 from functools import cache

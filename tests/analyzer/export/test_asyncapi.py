@@ -4,8 +4,6 @@
 6.11.1 (Copyright 2016-2025 AsyncAPI Initiative, Apache-2.0).
 """
 
-from __future__ import annotations
-
 import json
 from typing import Any
 

@@ -1,8 +1,6 @@
 """Spans of journeys: a leg each, below the span that the record's header names; OTLP as
 opentelemetry-proto's own classes read it."""
 
-from __future__ import annotations
-
 import base64
 import json
 from typing import Any

@@ -1,7 +1,5 @@
 """What is offered at the cursor of a filter."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 
 import pytest

@@ -1,7 +1,5 @@
 """Filters over one exchange: what fields mean, what is refused, the laws of evaluation."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Iterator
 from dataclasses import replace

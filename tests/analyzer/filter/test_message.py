@@ -1,7 +1,5 @@
 """Fields that only whole messages tell: records, offsets, lag, bytes."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

@@ -2,8 +2,6 @@
 place refuses it when the filter is compiled. Rules of the proxy have a module of their own,
 `tests/proxy/rules/test_matching.py`."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from contextlib import ExitStack
 from typing import Any, TypeAlias

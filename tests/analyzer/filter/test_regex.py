@@ -1,7 +1,5 @@
 """The regexes of filters: case, no hangs, errors with a reason."""
 
-from __future__ import annotations
-
 import contextlib
 import re
 

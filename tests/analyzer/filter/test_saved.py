@@ -1,7 +1,5 @@
 """Filters with names: kept, spelled out, forgotten; a file that people edit."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """The grammar of the filter language: trees, printing, places of errors."""
 
-from __future__ import annotations
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st

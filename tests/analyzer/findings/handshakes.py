@@ -1,7 +1,5 @@
 """TLS connections made by hand: handshakes, alerts, and how they end."""
 
-from __future__ import annotations
-
 from kafkascope.analyzer.findings import Finding
 from kafkascope.captures.model import Endpoint
 from tests.analyzer.findings.judging import found, sized

@@ -1,8 +1,6 @@
 """Findings of captures and of traffic by hand, which is exact to the nanosecond on both sides of a
 limit; what their sentences state."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Iterable
 from fractions import Fraction

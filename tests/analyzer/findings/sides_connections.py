@@ -1,7 +1,5 @@
 """Both sides of the limits of connections: many, short, lossy, dead and idle ones, addresses."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from tests.analyzer.findings import handshakes

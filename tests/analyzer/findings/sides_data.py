@@ -1,7 +1,5 @@
 """Both sides of the limits of what clients send, read and commit: rates, sizes, shares, quotas."""
 
-from __future__ import annotations
-
 import struct
 from collections.abc import Iterable, Sequence
 from typing import Any

@@ -1,7 +1,5 @@
 """Both sides of the limits of what delays requests on their way."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Final
 

@@ -1,7 +1,5 @@
 """Both sides of the limits of open transactions, reset positions, and outcomes of clients."""
 
-from __future__ import annotations
-
 from fractions import Fraction
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Both sides of the limits of groups: rebalances, readers that are stuck, slow or silent."""
 
-from __future__ import annotations
-
 import struct
 from collections.abc import Sequence
 from fractions import Fraction

@@ -1,7 +1,5 @@
 """Both sides of the limits of what request logs of brokers tell."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable
 from functools import partial
 from typing import Any

@@ -1,7 +1,5 @@
 """Both sides of the limits of requests: slow, lost, refused and repeated ones."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from kafkascope.analyzer.findings import Finding

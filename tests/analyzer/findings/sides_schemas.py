@@ -1,7 +1,5 @@
 """Records with and without schemas, and both sides of the share that have one."""
 
-from __future__ import annotations
-
 import json
 from typing import Any, Final
 

@@ -1,7 +1,5 @@
 """Limits of what is told of ZooKeeper."""
 
-from __future__ import annotations
-
 import struct
 
 from tests.analyzer.findings.judging import Side, at, least, most, severity

@@ -1,7 +1,5 @@
 """Messages that are broken on the wire: headers, layouts of other versions, first requests."""
 
-from __future__ import annotations
-
 import struct
 import zlib
 from collections.abc import Callable

@@ -3,8 +3,6 @@
 `tests/interop/make_findings.py` made the captures; their README says how.
 """
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """Findings that explain others, and consequences folded into their causes."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from graphlib import TopologicalSorter
 

@@ -1,7 +1,5 @@
 """`kafkascope check` and `groups --delivery` as users run them: text, JSON, exit codes."""
 
-from __future__ import annotations
-
 import json
 import re
 import runpy

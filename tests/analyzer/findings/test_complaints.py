@@ -1,7 +1,5 @@
 """Findings tell why a key or value does not fit, and nothing that it holds."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """What delays requests on their way, and what only looks like it: exact packets of each."""
 
-from __future__ import annotations
-
 from typing import Final
 
 import pytest

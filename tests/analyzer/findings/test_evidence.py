@@ -1,7 +1,5 @@
 """Exchanges know the findings that they are evidence of: in filters of commands, and in columns."""
 
-from __future__ import annotations
-
 import json
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator

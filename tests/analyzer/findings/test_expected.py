@@ -1,7 +1,5 @@
 """Errors that are expected, once findings are known: one exchange, columns, and the table agree."""
 
-from __future__ import annotations
-
 import gzip
 import json
 import subprocess

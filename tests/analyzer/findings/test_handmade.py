@@ -1,8 +1,6 @@
 """Detectors whose trouble no small cluster shows: on exchanges made by hand, next to the same
 without the trouble."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

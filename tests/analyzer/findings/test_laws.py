@@ -1,8 +1,6 @@
 """Findings follow the laws of statistics: order and division do not matter, and a state comes back
 whole."""
 
-from __future__ import annotations
-
 import json
 import re
 from pathlib import Path

@@ -1,7 +1,5 @@
 """What ends: SASL sessions that expire, topics that are deleted; and what only looks like it."""
 
-from __future__ import annotations
-
 from base64 import b64encode
 
 import pytest

@@ -1,8 +1,6 @@
 """Rules name their detectors; each threshold belongs to rules that declare it, and no module has
 one of its own."""
 
-from __future__ import annotations
-
 import ast
 import importlib
 import re

@@ -1,7 +1,5 @@
 """Groups whose members come and go, do not belong together, or have nothing to do."""
 
-from __future__ import annotations
-
 import re
 from fractions import Fraction
 

@@ -1,8 +1,6 @@
 """Responses in another order than requests, requests that are skipped, versions that end the
 connection."""
 
-from __future__ import annotations
-
 import pytest
 
 from kafkascope.analyzer.findings import Finding

@@ -1,7 +1,5 @@
 """Who speaks what in place of Kafka, from exact bytes of either side."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from pathlib import Path
 

@@ -1,8 +1,6 @@
 """Brokers that go and come back, connections that go dead or are closed for being idle: both sides
 of each limit, on connections made by hand."""
 
-from __future__ import annotations
-
 import struct
 from typing import Any
 

@@ -1,7 +1,5 @@
 """What became of each client, on real captures whose truth is known."""
 
-from __future__ import annotations
-
 import re
 from functools import cache
 from pathlib import Path

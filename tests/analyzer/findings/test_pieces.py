@@ -1,7 +1,5 @@
 """A piece of a capture supports no error or warning that the whole does not support."""
 
-from __future__ import annotations
-
 import random
 from collections.abc import Iterator
 from pathlib import Path

@@ -1,8 +1,6 @@
 """Groups that get no further, lose commits, fall behind, or begin at the end: on both sides of each
 limit."""
 
-from __future__ import annotations
-
 import struct
 from typing import Any
 

@@ -1,8 +1,6 @@
 """Errors that healthy clients meet and recover from are no trouble: next to the same without the
 recovery."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

@@ -1,7 +1,5 @@
 """Findings about keys and values by their schemas: what is told, and what stays silent."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Causes of TLS handshakes that failed, on handshakes made by hand."""
 
-from __future__ import annotations
-
 from datetime import UTC, datetime, timedelta
 from ipaddress import ip_address
 

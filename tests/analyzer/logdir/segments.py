@@ -1,7 +1,5 @@
 """Segments of a partition, written by hand."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from kafkascope.analyzer.logdir.opening import AtRest, open_at_rest

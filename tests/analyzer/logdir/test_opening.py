@@ -1,7 +1,5 @@
 """Kafka's own files: what is in them, and where a recovering broker would cut them."""
 
-from __future__ import annotations
-
 import io
 import random
 import struct

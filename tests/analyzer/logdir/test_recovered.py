@@ -1,8 +1,6 @@
 """Damaged log directories of real brokers, with what the same brokers left of them when they
 started without a clean-shutdown file. Made by `tests/interop/make_recovered.py`."""
 
-from __future__ import annotations
-
 import json
 import lzma
 import shutil

@@ -1,7 +1,5 @@
 """Percentiles are close, whatever is counted."""
 
-from __future__ import annotations
-
 import math
 
 from hypothesis import given

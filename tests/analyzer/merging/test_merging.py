@@ -1,7 +1,5 @@
 """Limits on names, keys and events leave the same, whatever the order."""
 
-from __future__ import annotations
-
 import json
 from functools import partial
 from random import Random

@@ -1,7 +1,5 @@
 """Tables with the keys and values that schemas decode."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """Captures of TLS with their key logs, rotated and written in bursts; what leaks into tables."""
 
-from __future__ import annotations
-
 from base64 import b64encode
 from collections.abc import Iterable, Iterator
 from pathlib import Path

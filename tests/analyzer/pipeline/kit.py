@@ -1,7 +1,5 @@
 """Running the pipeline in tests: both ways without Spark, and tables as values that compare."""
 
-from __future__ import annotations
-
 import shutil
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path

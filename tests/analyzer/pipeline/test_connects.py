@@ -1,7 +1,5 @@
 """Connects that came to no connection: the table tells what `stats connections` tells of them."""
 
-from __future__ import annotations
-
 import gzip
 from collections import Counter
 from collections.abc import Callable

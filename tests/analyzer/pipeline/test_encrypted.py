@@ -1,7 +1,5 @@
 """Both ways decrypt TLS alike, and as `ls` does, whatever task has which connection."""
 
-from __future__ import annotations
-
 import json
 import re
 import shutil

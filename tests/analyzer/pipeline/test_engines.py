@@ -1,7 +1,5 @@
 """The plain way and the shuffled one make the same tables, and these are what `export` tells."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from tempfile import TemporaryDirectory
 

@@ -1,7 +1,5 @@
 """Batch after batch: the same exchanges as of all files at once, whatever is open in between."""
 
-from __future__ import annotations
-
 import shutil
 from dataclasses import fields
 from hashlib import sha256

@@ -1,7 +1,5 @@
 """Copies of a capture that complete each other make the tables of the whole, in every engine."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from random import Random
 from tempfile import TemporaryDirectory

@@ -1,7 +1,5 @@
 """Tables have the keys and values that `records` decodes, by either engine."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any

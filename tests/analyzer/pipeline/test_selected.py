@@ -1,8 +1,6 @@
 """Filters where tables are made, and over tables that are there: what they choose is what they
 choose of the captures."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable
 from functools import cache

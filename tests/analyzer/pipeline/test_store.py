@@ -1,7 +1,5 @@
 """Folders of tables: what a run does with those that are there, whatever kills it in between."""
 
-from __future__ import annotations
-
 import errno
 import gc
 import os

@@ -1,7 +1,5 @@
 """Tables in the place of captures; and `export` to Parquet."""
 
-from __future__ import annotations
-
 import gzip
 import json
 from pathlib import Path

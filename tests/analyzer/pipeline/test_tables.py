@@ -1,7 +1,5 @@
 """What tables hold, each by itself; those that are made on request too."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from kafkascope.captures.inputs.files import Source

@@ -1,7 +1,5 @@
 """Commands with and without worker processes, and workers in this process, a round at a time."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """Workers that share connections with TLS tell what one process tells, with the same key logs."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import fields
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Workers as processes: commands print the same bytes, and end as one process does."""
 
-from __future__ import annotations
-
 import os
 import shlex
 import signal

@@ -1,8 +1,6 @@
 """Workers that share the connections of a capture find what one process finds, and print the same
 lines."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable
 from dataclasses import asdict, replace
 from functools import partial

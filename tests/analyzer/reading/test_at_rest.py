@@ -1,7 +1,5 @@
 """Keys and values by schema in Kafka's own files."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

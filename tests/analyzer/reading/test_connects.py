@@ -1,8 +1,6 @@
 """Connects that were refused or not answered: lines of `stats connections` and of `ls --connects`,
 and what findings about them point at."""
 
-from __future__ import annotations
-
 import json
 from typing import Any
 

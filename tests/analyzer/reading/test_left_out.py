@@ -1,7 +1,5 @@
 """What is not taken note of, for there is too much of it, is said in a sentence."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable
 from functools import partial
 from pathlib import Path

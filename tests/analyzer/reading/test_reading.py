@@ -1,7 +1,5 @@
 """What commands make of a capture: which exchanges a filter chooses, and how the command ends."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from struct import pack
 

@@ -1,7 +1,5 @@
 """CSV of hostile traffic: no cell is a formula, numbers stay numbers."""
 
-from __future__ import annotations
-
 import csv
 import io
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Graphs for Mermaid and Graphviz: hostile names stay text."""
 
-from __future__ import annotations
-
 from kafkascope.analyzer.statistics.journeys.drawing import (
     Graph,
     GraphEdge,

@@ -1,7 +1,5 @@
 """Tables of text: cells stand in their columns, whatever their characters take."""
 
-from __future__ import annotations
-
 from itertools import accumulate
 
 import pytest

@@ -1,7 +1,5 @@
 """Keys and values by their schemas in the text of an exchange: fields, bytes of fields, reasons."""
 
-from __future__ import annotations
-
 import re
 import struct
 import zlib

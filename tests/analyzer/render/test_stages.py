@@ -1,7 +1,5 @@
 """Bars of the stages of exchanges."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from functools import cache
 from itertools import chain, groupby

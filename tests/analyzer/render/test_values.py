@@ -1,7 +1,5 @@
 """What stands below bytes fields and Kafka's own records, called by its names and never secret."""
 
-from __future__ import annotations
-
 import struct
 from typing import Any
 

@@ -1,7 +1,5 @@
 """The report: the numbers of the commands, nothing that runs or loads, hostile names as text."""
 
-from __future__ import annotations
-
 import json
 import re
 import shutil

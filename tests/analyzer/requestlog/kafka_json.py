@@ -1,7 +1,5 @@
 """Prints lines with what a test gives."""
 
-from __future__ import annotations
-
 import json
 from typing import Any
 

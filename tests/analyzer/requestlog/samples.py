@@ -5,8 +5,6 @@ and `expected.jsonl`: a row for each line, with the bodies that a capture of the
 the same exchange.
 """
 
-from __future__ import annotations
-
 import json
 import tarfile
 from functools import cache

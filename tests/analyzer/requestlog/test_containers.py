@@ -1,7 +1,5 @@
 """Lines of the request logger in what containers, layouts and operators' patterns make of them."""
 
-from __future__ import annotations
-
 import json
 from datetime import UTC
 from typing import Any

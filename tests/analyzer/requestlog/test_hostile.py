@@ -1,7 +1,5 @@
 """Hostile lines: whatever a file holds, a line is a completed request or has a reason."""
 
-from __future__ import annotations
-
 import random
 import re
 import time

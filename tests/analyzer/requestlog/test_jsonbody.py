@@ -1,7 +1,5 @@
 """Bodies in Kafka's JSON: for every message and version what was printed is read again."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

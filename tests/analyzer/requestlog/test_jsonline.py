@@ -1,7 +1,5 @@
 """Lines of the JSON form that no sample has."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

@@ -1,7 +1,5 @@
 """Real lines of all forms and containers, against an independent parser and against captures."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Any
 from zoneinfo import ZoneInfo

@@ -1,7 +1,5 @@
 """Classes of 0.8 and 0.9, at TRACE: what `describe(details = true)` prints in Kafka's source."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

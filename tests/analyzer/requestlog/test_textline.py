@@ -1,7 +1,5 @@
 """Text forms: what is ambiguous because nothing is quoted, and what no sample has."""
 
-from __future__ import annotations
-
 from contextlib import suppress
 
 import pytest

@@ -1,7 +1,5 @@
 """Time stamps of lines, with and without zones."""
 
-from __future__ import annotations
-
 from datetime import UTC, datetime
 from zoneinfo import ZoneInfo
 

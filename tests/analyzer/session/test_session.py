@@ -1,7 +1,5 @@
 """Columns give back what was put in."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from random import Random
 

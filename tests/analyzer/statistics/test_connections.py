@@ -1,7 +1,5 @@
 """What connections tell of their TLS is what tshark sees."""
 
-from __future__ import annotations
-
 import json
 from typing import Any
 

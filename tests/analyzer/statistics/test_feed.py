@@ -1,7 +1,5 @@
 """What a feed gives many at a time counts the same as one exchange after the other."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

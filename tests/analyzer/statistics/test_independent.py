@@ -5,8 +5,6 @@ packets) that knows four bytes of length and the header of a request. Producers,
 loops over decoded bodies. Bytes of connections: tshark.
 """
 
-from __future__ import annotations
-
 import gzip
 import shutil
 import struct

@@ -1,7 +1,5 @@
 """The laws of all statistics: order and division do not matter, and a state comes back whole."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator
 from typing import Any

@@ -1,8 +1,6 @@
 """Groups of the Java client on a real broker, against what the clients read and committed and what
 the broker kept. `tests/interop/make_groups.py` made the captures."""
 
-from __future__ import annotations
-
 import json
 from functools import cache
 from typing import Any

@@ -1,7 +1,5 @@
 """Statistics of the stages of exchanges: the numbers of their rows, and nothing unknown counts."""
 
-from __future__ import annotations
-
 import pytest
 
 from kafkascope.analyzer.exchanges.rows import Row

@@ -1,7 +1,5 @@
 """Tables on a terminal: which columns are hidden, what stands below a row, what nobody cuts."""
 
-from __future__ import annotations
-
 import pytest
 
 from kafkascope.analyzer.render.layout import Priority

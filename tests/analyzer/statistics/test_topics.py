@@ -1,7 +1,5 @@
 """Which schemas a topic carries, for those who ask."""
 
-from __future__ import annotations
-
 import json
 
 import pytest

@@ -1,7 +1,5 @@
 """What breaks on which release, from the facts of releases."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

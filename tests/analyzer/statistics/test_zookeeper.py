@@ -1,8 +1,6 @@
 """What became of nodes, sessions and old consumer groups: on sessions made by hand, and on real
 brokers."""
 
-from __future__ import annotations
-
 from functools import cache
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Cuts of whole captures, and what has to stay of their rows."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from kafkascope.analyzer.exchanges.offline import open_capture

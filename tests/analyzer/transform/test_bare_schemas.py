@@ -1,7 +1,5 @@
 """Schemas without docs, comments, defaults and examples."""
 
-from __future__ import annotations
-
 import base64
 import json
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Part of a capture as a capture: the same exchanges, complete streams, no secrets."""
 
-from __future__ import annotations
-
 import json
 import shutil
 import subprocess

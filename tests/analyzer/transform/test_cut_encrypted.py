@@ -1,7 +1,5 @@
 """Encrypted captures handed on: in plain, or as they are, with the secrets that open them."""
 
-from __future__ import annotations
-
 import gzip
 import json
 import shutil

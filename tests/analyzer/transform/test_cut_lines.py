@@ -1,7 +1,5 @@
 """Parts of request logs: lines of chosen exchanges, as they were or printed anew without names."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 from typing import Any

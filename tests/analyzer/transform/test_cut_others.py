@@ -1,8 +1,6 @@
 """What a cut keeps of connections without an answered exchange, so that it tells the same trouble
 as the capture."""
 
-from __future__ import annotations
-
 from collections import Counter
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """Captures with a small snaplen, and of answers alone: what headers tell is told, and no more."""
 
-from __future__ import annotations
-
 import pytest
 
 from kafkascope.analyzer.bodies.dissection import header_of_cut

@@ -1,7 +1,5 @@
 """Nothing of keys and values that are decoded by schema leaves where names are hidden."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any

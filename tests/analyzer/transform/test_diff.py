@@ -1,7 +1,5 @@
 """Differences of bodies, by meaning."""
 
-from __future__ import annotations
-
 import copy
 
 import pytest

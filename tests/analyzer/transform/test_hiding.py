@@ -1,7 +1,5 @@
 """First bytes of other protocols keep what they are, and nothing of what they say."""
 
-from __future__ import annotations
-
 import ssl
 
 from hypothesis import given

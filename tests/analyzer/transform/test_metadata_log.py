@@ -1,7 +1,5 @@
 """SCRAM credentials and passwords in the metadata log of KRaft, on their way into a cut."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

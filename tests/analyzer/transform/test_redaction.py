@@ -1,7 +1,5 @@
 """Nothing that is redacted stays, and what stays is still a message."""
 
-from __future__ import annotations
-
 from ipaddress import ip_address
 from pathlib import Path
 

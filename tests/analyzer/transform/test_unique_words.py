@@ -1,8 +1,6 @@
 """No output with redaction holds anything of what people wrote into a message: every text, bytes
 field and uuid of every version of every message has a word of its own, and none is found again."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

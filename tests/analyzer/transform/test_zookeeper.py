@@ -1,7 +1,5 @@
 """ZooKeeper's messages on their way out: secrets and names stay here, what happened can be read."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """Messages of kio, and bodies of ours made of them."""
 
-from __future__ import annotations
-
 import dataclasses
 import datetime
 import importlib

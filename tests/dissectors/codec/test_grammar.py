@@ -1,7 +1,5 @@
 """Printed grammar and histories, as they are read."""
 
-from __future__ import annotations
-
 import difflib
 
 import pytest

@@ -1,7 +1,5 @@
 """Bodies as JSON: what JSON cannot say goes there and back all the same, and errors say where."""
 
-from __future__ import annotations
-
 import json
 import math
 from typing import Any

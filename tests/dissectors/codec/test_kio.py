@@ -5,8 +5,6 @@ tagged ones share their number. Where its types are narrower than the wire (it h
 and an enum of error codes) the value is narrowed first, so both sides speak of the same one.
 """
 
-from __future__ import annotations
-
 import dataclasses
 import datetime
 import io

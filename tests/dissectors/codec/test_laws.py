@@ -5,8 +5,6 @@ build(parse(b)) == b == write(parse(b))
 the leaves of the tree tile the message
 """
 
-from __future__ import annotations
-
 import os
 import random
 

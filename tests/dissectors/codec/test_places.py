@@ -1,7 +1,5 @@
 """Places in bodies: their text, what a version has there, bodies with other values."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

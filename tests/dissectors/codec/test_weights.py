@@ -1,8 +1,6 @@
 """Bodies that would take too much memory are refused before they do, by both readers alike; trees
 of large ones show a part."""
 
-from __future__ import annotations
-
 import gc
 import struct
 from functools import partial

@@ -1,8 +1,6 @@
 """Formats inside bytes fields: what is written reads back, garbage is a remark, secrets stay
 inside."""
 
-from __future__ import annotations
-
 import base64
 import ipaddress
 import json

@@ -1,7 +1,5 @@
 """Records that Kafka writes for itself: what was encoded comes back by topic, key and value."""
 
-from __future__ import annotations
-
 import struct
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Secrets become asterisks; everything else stays, and the body that came in is not touched."""
 
-from __future__ import annotations
-
 import json
 from typing import Any
 

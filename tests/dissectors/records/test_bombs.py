@@ -1,8 +1,6 @@
 """Small fields that would expand to very much: time and memory stay bounded, the first records are
 there. Each runs in a process of its own, for only that tells its peak memory."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """The codecs: what they wrote reads back, garbage is refused, and a bomb stays small."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 import zlib

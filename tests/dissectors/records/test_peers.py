@@ -1,8 +1,6 @@
 """Batches and message sets of kafka-python and aiokafka read here, and ours there: two
 implementations that share no code with this one."""
 
-from __future__ import annotations
-
 import warnings
 from collections.abc import Callable
 from typing import Any

@@ -1,7 +1,5 @@
 """The hand-written loop: varints of every length, and what is refused where."""
 
-from __future__ import annotations
-
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st

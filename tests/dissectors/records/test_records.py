@@ -1,7 +1,5 @@
 """Record batches and message sets: every magic and codec, cut, damaged, other readers."""
 
-from __future__ import annotations
-
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st

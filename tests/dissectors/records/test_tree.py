@@ -1,7 +1,5 @@
 """The nodes of a records field tile it, whatever it holds."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

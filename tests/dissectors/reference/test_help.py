@@ -1,7 +1,5 @@
 """Every error code is explained in words of its own."""
 
-from __future__ import annotations
-
 from kafkascope.dissectors.reference.codes import ERRORS
 from kafkascope.dissectors.reference.help import HELP, help_of
 

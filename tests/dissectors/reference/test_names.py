@@ -1,7 +1,5 @@
 """Names of values, and marks that no field lacks."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Iterator
 

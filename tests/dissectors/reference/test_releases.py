@@ -1,7 +1,5 @@
 """Which release has which version."""
 
-from __future__ import annotations
-
 import pytest
 
 from kafkascope.dissectors import registry

@@ -1,7 +1,5 @@
 """Hypothesis strategies: schemas of Avro, and values of a schema in the form of `decode`."""
 
-from __future__ import annotations
-
 import base64
 from datetime import date, datetime, timedelta
 from typing import Any

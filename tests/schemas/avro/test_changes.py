@@ -1,7 +1,5 @@
 """Changes of schemas that readers cannot read."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import orjson

@@ -1,7 +1,5 @@
 """Codecs of single schemas: references, raw bytes, logical types, edited values, pieces."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

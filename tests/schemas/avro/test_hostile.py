@@ -1,7 +1,5 @@
 """Hostile schemas and payloads: an error of ours, in little time and memory."""
 
-from __future__ import annotations
-
 import time
 import tracemalloc
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """Laws of all schemas and values."""
 
-from __future__ import annotations
-
 import io
 from datetime import date, datetime, time
 from decimal import Decimal

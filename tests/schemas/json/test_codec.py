@@ -1,7 +1,5 @@
 """JSON by schema: real serializers' values, jsonschema's own verdict as a witness, and laws."""
 
-from __future__ import annotations
-
 import json
 import time
 from pathlib import Path

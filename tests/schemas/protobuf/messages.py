@@ -1,7 +1,5 @@
 """Hypothesis strategies: values of a Protobuf message, and protobuf's own JSON form of them."""
 
-from __future__ import annotations
-
 import struct
 from typing import Any
 

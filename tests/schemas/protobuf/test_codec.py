@@ -1,7 +1,5 @@
 """Messages of Protobuf: real serializers' bytes, protobuf's own JSON as a witness, and laws."""
 
-from __future__ import annotations
-
 import json
 import random
 from pathlib import Path

@@ -1,8 +1,6 @@
 """Schemas of Protobuf: protoc's descriptors are the witness; none may hang or raise another
 error."""
 
-from __future__ import annotations
-
 import base64
 import random
 import time

@@ -1,7 +1,5 @@
 """Both back ends of a filter say the same: over whole columns, and one exchange after the other."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import replace
 from typing import Final

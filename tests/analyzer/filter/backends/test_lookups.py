@@ -1,7 +1,5 @@
 """How values of tables are judged: each once, in an array or, where rows are few, one by one."""
 
-from __future__ import annotations
-
 import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st

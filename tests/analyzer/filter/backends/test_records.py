@@ -1,7 +1,5 @@
 """Filters that choose among the records of an exchange."""
 
-from __future__ import annotations
-
 import csv
 import json
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """Orders in Avro with users in JSON as their keys: what tests of filters decode by schema."""
 
-from __future__ import annotations
-
 import struct
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """Filters about keys and values that are decoded with a schema."""
 
-from __future__ import annotations
-
 import operator
 from decimal import Decimal
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The cluster as told: addresses that nobody reached, leaders that move, coordinators."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

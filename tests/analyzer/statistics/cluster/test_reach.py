@@ -1,7 +1,5 @@
 """An address is reached when the client that was told it connected to it."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from typing import Any, TypeAlias
 

@@ -1,7 +1,5 @@
 """The delivery audit on traffic of groups: real captures, and histories made by hand."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 from typing import Any

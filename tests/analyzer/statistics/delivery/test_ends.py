@@ -1,7 +1,5 @@
 """Where logs begin and end over time."""
 
-from __future__ import annotations
-
 import json
 
 from hypothesis import given

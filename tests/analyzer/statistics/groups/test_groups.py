@@ -1,7 +1,5 @@
 """Rebalances and their causes, from traffic as brokers and members would have it."""
 
-from __future__ import annotations
-
 from typing import Any
 from uuid import UUID
 

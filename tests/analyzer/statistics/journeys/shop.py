@@ -1,7 +1,5 @@
 """Traffic of a shop made by hand: clients that produce, fetch and commit, each on a connection."""
 
-from __future__ import annotations
-
 from collections.abc import Collection
 from operator import itemgetter
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The map as lines for a terminal and as a graph."""
 
-from __future__ import annotations
-
 from kafkascope.analyzer.statistics.journeys.drawing import graph_of, map_lines
 from kafkascope.analyzer.statistics.journeys.model import Application, AppMap, MapEdge
 from kafkascope.analyzer.text import columns_taken

@@ -1,8 +1,6 @@
 """One run captured on the hosts of two brokers: each file has the connections of its broker, and
 both have the replication between them, whose packets tell how far their clocks are apart."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

@@ -1,8 +1,6 @@
 """The join of produced, fetched and committed offsets against a count offset by offset; how much is
 held of records that nobody reads."""
 
-from __future__ import annotations
-
 import tracemalloc
 from collections import Counter
 from itertools import accumulate, pairwise

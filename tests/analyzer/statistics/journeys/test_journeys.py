@@ -1,7 +1,5 @@
 """Journeys of records in traffic made by hand: what Kafka does to offsets, one case each."""
 
-from __future__ import annotations
-
 import json
 import struct
 import zlib

@@ -1,7 +1,5 @@
 """Which client ids are one application."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

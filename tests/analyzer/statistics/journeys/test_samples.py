@@ -1,7 +1,5 @@
 """Maps and journeys of the samples: real brokers and clients."""
 
-from __future__ import annotations
-
 from kafkascope.analyzer.statistics.exchange_batch import ExchangeBatch
 from kafkascope.analyzer.statistics.journeys.journeys import Journeys
 from kafkascope.analyzer.statistics.journeys.model import AppMap

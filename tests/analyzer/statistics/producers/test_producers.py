@@ -1,7 +1,5 @@
 """Sequences and transactions of producers."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest
