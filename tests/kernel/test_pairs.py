@@ -6,13 +6,15 @@ from __future__ import annotations
 from collections.abc import Iterable
 from pathlib import Path
 from random import Random
+from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from kafkascope.analyzer.conversation.context import Context
 from kafkascope.analyzer.conversation.conversation import Conversation
+from kafkascope.analyzer.conversation.limits import LIMITS
 from kafkascope.analyzer.conversation.ordinary import Ordinary
 from kafkascope.analyzer.exchanges.offline import open_capture
 from kafkascope.analyzer.exchanges.row_json import json_of_row
@@ -21,7 +23,7 @@ from kafkascope.analyzer.model import Exchange
 from kafkascope.captures.model import StreamEvent
 from tests.kernel.frames import MANY, connection, frames, joined, mutated
 from tests.kit.samples import ALL_CAPTURES, ROOT
-from tests.kit.wire import Wire, beat, framed, heartbeat, told
+from tests.kit.wire import Wire, beat, framed, heartbeat, shape, told
 from tests.matrix import mostly_slow
 
 FAST = {"libraries", "healthy-java", "transactions", "framing-lost", "odd-requests", "tls13"}
@@ -125,3 +127,35 @@ def between_heartbeats(pairs: list[tuple[bytes, bytes]], rng: Random) -> list[St
                 side(data[:size])
                 data = data[size:]
     return wire.close("broker").close().events
+
+
+# --- packets that come one by one and together ----------------------------------------------------
+
+
+def places(exchanges: list[Exchange]) -> list[Any]:
+    """Where the bytes of all frames stand in the input."""
+    sides = (side for each in exchanges for side in (each.request, each.response))
+    return [side.frame.parts for side in sides if side is not None]
+
+
+@given(seed=st.integers(0, 1 << 32), gaps=st.booleans(), mid=st.booleans(), noise=st.booleans())
+@example(seed=4787747432, gaps=True, mid=False, noise=True)  # no size, in three packets
+def test_how_many_packets_come_at_once_does_not_show(
+    seed: int, gaps: bool, mid: bool, noise: bool
+) -> None:
+    one_by_one = told(connection(seed, gaps, mid, noise))
+    together = told(joined(connection(seed, gaps, mid, noise)))
+    assert shape(together) == shape(one_by_one)
+    assert places(together) == places(one_by_one)
+
+
+@pytest.mark.parametrize("count", [LIMITS.undecided_events - 20, LIMITS.undecided_events + 20])
+def test_it_does_not_tell_what_a_connection_speaks(count: int) -> None:
+    wire = Wire(handshake=False, port=31337)
+    for _ in range(count):
+        wire.client(b"\xff")
+    for number in range(3):
+        wire.client(heartbeat(number))
+    wire.broker(beat(0), beat(1), beat(2))
+    found = [len(told(each)) for each in (wire.events, joined(wire.events))]
+    assert found == ([3, 3] if count < LIMITS.undecided_events else [0, 0])

@@ -1,6 +1,7 @@
 """The walker reads what the generated readers read, of every version of every API: it takes the
 same bytes, and finds in them what a plain walk over decoded bodies finds."""
 
+import struct
 from collections.abc import Iterator
 from random import Random
 from typing import Any, NamedTuple
@@ -18,8 +19,11 @@ from kafkascope.dissectors import layout as wires
 from kafkascope.dissectors.codec.jsonform import dumps
 from kafkascope.dissectors.codec.reader import REFUSALS, Body, reader
 from kafkascope.dissectors.codec.writer import writer
+from kafkascope.dissectors.errors import DissectError
 from kafkascope.dissectors.layout import ArrayWire, Layout, NumberWire, Slot, StructWire, UuidWire
 from kafkascope.dissectors.registry import APIS, layout_of
+from kafkascope.dissectors.values import read_uvarint, write_uvarint
+from kafkascope.kernel.groups import schema_at
 from kafkascope.kernel.json_bodies import JsonBodies, JsonTexts
 from kafkascope.kernel.pairs import Pair, Plan
 from kafkascope.kernel.walker import Facts, Refused, Texts, walk_request, walk_response
@@ -249,3 +253,41 @@ def test_most_messages_are_written() -> None:
             unwritten.add(name)
     quotas = {"AlterClientQuotasRequest", "DescribeClientQuotasResponse"}
     assert unwritten == quotas | {"FetchSnapshotResponse", "ShareFetchResponse"}
+
+
+# --- the schema id of a record --------------------------------------------------------------------
+
+
+VARINTS = st.integers(0, (1 << 32) - 1).map(write_uvarint) | st.binary(max_size=6)
+
+
+def length(value: int) -> int:
+    return max(0, (value >> 1) ^ -(value & 1))
+
+
+def slowly(data: bytes) -> int:
+    try:
+        at = read_uvarint(data, 0)[1]
+        at = read_uvarint(data, at + 1)[1]
+        at = read_uvarint(data, at)[1]
+        key, at = read_uvarint(data, at)
+        size, at = read_uvarint(data, at + length(key))
+    except DissectError:
+        return 0
+    if length(size) <= 5 or len(data) < at + 5 or data[at]:
+        return 0
+    return int(struct.unpack_from(">i", data, at + 1)[0])
+
+
+@given(st.lists(VARINTS, max_size=7), st.binary(max_size=12))
+def test_any_bytes_give_the_same_id(varints: list[bytes], rest: bytes) -> None:
+    data = b"\0".join(varints) + rest
+    assert schema_at(data, 0) == slowly(data)
+
+
+@given(st.binary(max_size=200), st.integers(0, (1 << 31) - 1), st.binary(min_size=1, max_size=200))
+def test_a_framed_value_gives_its_id(key: bytes, schema: int, value: bytes) -> None:
+    framed = b"\0" + struct.pack(">i", schema) + value
+    parts = (b"\0\0\0", write_uvarint(2 * len(key)), key, write_uvarint(2 * len(framed)), framed)
+    data = write_uvarint(2 * sum(map(len, parts))) + b"".join(parts)
+    assert schema_at(data, 0) == schema

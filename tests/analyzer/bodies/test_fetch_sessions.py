@@ -61,12 +61,6 @@ def test_an_incremental_fetch_implies_what_the_session_began_with() -> None:
     )
 
 
-def test_partitions_are_added_and_dropped() -> None:
-    sessions = opened(("a", 0), (TOPIC_ID, 3))
-    assert implied(sessions, fetch(9, 1, ("b", 0))) == {("a", 0), (TOPIC_ID, 3), ("b", 0)}
-    assert implied(sessions, fetch(9, 2, gone=(("a", 0),))) == {(TOPIC_ID, 3), ("b", 0)}
-
-
 def test_offsets_of_partitions_that_only_the_response_has_are_those_of_earlier_requests() -> None:
     sessions = FetchSessions()
     asked = fetch(0, 0, ("a", 0), ("a", 1), (TOPIC_ID, 0))

@@ -1,21 +1,38 @@
 """Exchanges as rows: what they are about, what went wrong, and the words for it."""
 
 import json
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from librt.strings import BytesWriter
 
 from kafkascope.analyzer.bodies.facts import facts_in
 from kafkascope.analyzer.conversation.context import Context
+from kafkascope.analyzer.exchanges.expected import CLASSES, CODES, class_of, is_expected
+from kafkascope.analyzer.exchanges.limits import LIMITS
 from kafkascope.analyzer.exchanges.outcome import result
-from kafkascope.analyzer.exchanges.rows import Row, nameless_topics, renamed, row_of, to_json
-from kafkascope.analyzer.model import Frame, Part
+from kafkascope.analyzer.exchanges.row_json import json_of_row
+from kafkascope.analyzer.exchanges.rows import (
+    Row,
+    RowError,
+    blank,
+    nameless_topics,
+    renamed,
+    row_of,
+    to_json,
+)
+from kafkascope.analyzer.model import STATES, Frame, Note, Part, Undecoded
+from kafkascope.captures.model import TlsSummary
 from kafkascope.dissectors.codec.jsonform import dumps
-from kafkascope.dissectors.registry import APIS, Decoded, encode_body, layout_of
+from kafkascope.dissectors.reference.codes import ERRORS, error_name
+from kafkascope.dissectors.registry import APIS, Decoded, api_named, encode_body, layout_of
 from kafkascope.dissectors.values import Uuid
+from kafkascope.kernel.json_values import write_millis, write_number
 from tests.kit.batches import batch
+from tests.kit.samples import ROOT
 from tests.kit.wire import (
     MS,
     Wire,
@@ -188,3 +205,145 @@ def test_the_facts_of_an_exchange_are_those_of_its_bodies(data: st.DataObject) -
         assert getattr(facts, name) == (both if name == "errors" else tuple(dict.fromkeys(both)))
     assert all(isinstance(each, str) for each in facts.topics)
     assert all(isinstance(each, int) for each in facts.partitions)
+
+
+# --- rows written from their columns are the bytes of their objects -------------------------------
+
+
+# Also lone surrogates, C1 controls, quotes and backslashes.
+ODD = ["", 'a"b\\c', "\x00\x1f\x7f\x80\x9f", "a\udcffb", "é\u2028\u202e", "💥"]
+TEXT = st.text(max_size=6) | st.sampled_from([*ODD, "x" * LIMITS.cached_text_chars])
+NUMBER = st.integers(-(2**63), 2**63 - 1) | st.sampled_from([0, 1, -1, 100, 999, 10**6, 10**15])
+TIME = st.integers(-(2**62), 2**62)
+WAIT = st.integers(0, 2**62) | st.sampled_from([0, 1, 999_999, 1_000_000])
+
+
+def several(values: st.SearchStrategy[Any]) -> st.SearchStrategy[tuple[Any, ...]]:
+    return st.lists(values, max_size=3).map(tuple)
+
+
+def maybe(values: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
+    return st.none() | values
+
+
+ABOUT = maybe(TEXT), st.none(), maybe(NUMBER), maybe(TEXT), maybe(TEXT)
+ERROR = st.builds(RowError, NUMBER, TEXT, st.booleans(), *ABOUT)
+ROWS = st.builds(
+    blank,
+    number=NUMBER,
+    id=TEXT,
+    time_ns=TIME,
+    connection=NUMBER,
+    client_address=TEXT,
+    broker_address=TEXT,
+    client_id=maybe(TEXT),
+    api=TEXT,
+    correlation_id=maybe(NUMBER),
+    latency_ns=maybe(NUMBER),
+    server_ns=maybe(NUMBER),
+    wait_ns=WAIT,
+    state=st.sampled_from(STATES),
+    errors=several(ERROR),
+    topics=several(TEXT),
+    topic_ids=several(st.binary(min_size=16, max_size=16).map(Uuid)),
+    partitions=several(NUMBER),
+    records=maybe(NUMBER),
+    frames=several(NUMBER),
+    undecoded=several(st.builds(Undecoded, st.just("request"), TEXT, NUMBER, NUMBER, TEXT, TEXT)),
+    notes=several(st.builds(Note, st.just("chat"), TEXT, st.none())),
+    tls=maybe(st.builds(TlsSummary, TEXT, TEXT, st.booleans(), TEXT)),
+)
+
+
+@given(st.lists(ROWS, max_size=4))
+def test_the_bytes_are_those_of_the_object(rows: list[Row]) -> None:
+    for row in (*rows, *rows):
+        assert json_of_row(row) == dumps(to_json(row))
+
+
+def test_what_is_kept_is_bounded_and_right_beyond() -> None:
+    for number in range(2 * LIMITS.cached_texts + 1):
+        row = blank(
+            number=number,
+            id="",
+            time_ns=0,
+            connection=number,
+            client_address="a",
+            broker_address="b",
+            topics=(str(number), "x" * (number % 3) * LIMITS.cached_text_chars),
+        )
+        assert json_of_row(row) == dumps(to_json(row))
+
+
+def written(write: Callable[..., None], *values: object) -> bytes:
+    out = BytesWriter()
+    write(out, *values)
+    return out.getvalue()
+
+
+@given(st.integers(-(1 << 62), 1 << 62) | st.integers(-(10**16), 10**16))
+def test_nanoseconds_as_milliseconds(value: int) -> None:
+    """Also those beyond 2^53, which are halfway between floats when they are rounded twice."""
+    assert written(write_millis, value, False) == dumps(value / 1_000_000)
+    shown = value // 1_000_000 if value % 1_000_000 == 0 else value / 1_000_000
+    assert written(write_millis, value, True) == dumps(shown)
+
+
+@given(NUMBER)
+def test_numbers(value: int) -> None:
+    assert written(write_number, value) == b"%d" % value
+
+
+# --- errors that are expected by the exchange alone -----------------------------------------------
+
+
+ALWAYS = (
+    "ApiVersions 35, ConsumerGroupDescribe 69, JoinGroup 79, Heartbeat 27, SyncGroup 27,"
+    " OffsetCommit 113, FindCoordinator 15, InitProducerId 14, Metadata 5, ListOffsets 78,"
+    " Fetch 70, ShareFetch 122, AddPartitionsToTxn 51, PushTelemetry 117"
+)
+NEVER = (
+    "Fetch 35, DeleteGroups 69, DescribeGroups 27, ConsumerGroupHeartbeat 113, Produce 5,"
+    " Fetch 78, Metadata 3, CreateTopics 36, Heartbeat 25"
+)
+OPEN = "Produce 6, Fetch 74, BrokerRegistration 41"
+"""Findings decide."""
+
+
+@pytest.mark.parametrize(
+    ("case", "alone", "with_findings"),
+    [
+        *((case, True, True) for case in ALWAYS.split(", ")),
+        *((case, False, False) for case in NEVER.split(", ")),
+        *((case, False, True) for case in OPEN.split(", ")),
+    ],
+)
+def test_what_the_exchange_alone_decides(case: str, alone: bool, with_findings: bool) -> None:
+    api, code = case.split()
+    key, codes = api_named(api).key, [int(code)]
+    assert is_expected(key, codes) is alone
+    assert is_expected(key, codes, findings=True) is with_findings
+
+
+def test_one_unexpected_error_makes_the_response_unexpected() -> None:
+    assert not is_expected(8, [27, 25])
+
+
+def test_each_class_has_known_errors_apis_and_a_source() -> None:
+    assert len({each.name for each in CLASSES}) == len(CLASSES)
+    for each in CLASSES:
+        assert each.codes <= ERRORS.keys()
+        assert (each.apis or frozenset()) <= APIS.keys()
+        assert each.condition
+        assert each.source
+    assert sum(len(each.codes) for each in CLASSES) == len(CODES), "a code is in one class"
+    assert class_of(18, 35) is CLASSES[0]
+
+
+def test_the_document_lists_the_classes() -> None:
+    text = (ROOT / "docs" / "filter.md").read_text()
+    for each in CLASSES:
+        codes = ", ".join(error_name(code) for code in sorted(each.codes))
+        apis = ", ".join(APIS[key].name for key in sorted(each.apis)) if each.apis else "all"
+        line = f"| `{each.name}` | {codes} | {apis} | {each.condition} | {each.source} |"
+        assert line in text

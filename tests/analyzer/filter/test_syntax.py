@@ -1,11 +1,16 @@
 """The grammar of the filter language: trees, printing, places of errors."""
 
+import contextlib
+import re
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from kafkascope.analyzer.filter import syntax
 from kafkascope.analyzer.filter.errors import FilterError
+from kafkascope.analyzer.filter.limits import LIMITS
+from kafkascope.analyzer.filter.regex import Regex, RegexError
 from kafkascope.analyzer.filter.syntax import And, Compare, Has, In, Name, Not, Or, Search, Value
 
 FIELD = Name("topic")
@@ -164,3 +169,57 @@ words = st.sampled_from(WORDS.split())
 def test_garbage_of_tokens_gives_a_tree_or_a_filter_error(parts: list[str]) -> None:
     error = _parsed(" ".join(parts))
     assert error is None or error.column >= 1
+
+
+# --- regexes: case, no hangs, errors with a reason ------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("pattern", "text", "found"),
+    [
+        ("librdkafka", "LibRdKafka 2.6", True),
+        ("(?-i)librdkafka", "LibRdKafka 2.6", False),
+        (r"\d+$", "topic-12", True),
+        (r"^\.dlq", "orders.dlq", False),
+        ("é.b", "É€B", True),
+        ("", "", True),
+    ],
+)
+def test_search(pattern: str, text: str, found: bool) -> None:
+    assert Regex(pattern).search(text) is found
+
+
+literals = st.text("abAB.-_ 1", max_size=8)
+
+
+@given(literals, literals)
+def test_it_agrees_with_the_stock_engine(literal: str, text: str) -> None:
+    pattern = re.escape(literal)
+    assert Regex(pattern).search(text) == bool(re.search(pattern, text, re.IGNORECASE))
+
+
+@pytest.mark.parametrize("pattern", ["(a+)+b", "(a|a)*b", "(.*)(.*)(.*)(.*)x"])
+def test_no_pattern_hangs(pattern: str) -> None:
+    assert not Regex(pattern).search("a" * 50_000)
+
+
+@pytest.mark.parametrize(
+    ("pattern", "word"),
+    [
+        ("(", "missing"),
+        ("[", "missing"),
+        ("a{5000}", "repetition"),
+        ("(?=x)", "operator"),
+        (r"\1", "escape"),
+        ("x" * (LIMITS.pattern_chars + 1), "more than"),
+    ],
+)
+def test_what_is_wrong_is_said(pattern: str, word: str) -> None:
+    with pytest.raises(RegexError, match=word):
+        Regex(pattern)
+
+
+@given(st.text(max_size=30), st.text(max_size=30))
+def test_any_text_is_a_pattern_or_an_error(pattern: str, text: str) -> None:
+    with contextlib.suppress(RegexError):
+        Regex(pattern).search(text)

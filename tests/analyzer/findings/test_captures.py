@@ -389,23 +389,17 @@ def test_numbers_in_sentences() -> None:
 @pytest.mark.parametrize(
     ("name", "more", "advice"),
     [
-        (
-            "failed12-expired",
-            "valid from 2026-11-14 to 2026-11-21: it expired on 2026-11-21",
-            "dates",
-        ),
-        (
-            "failed12-issuer",
-            "issued by CN=tests, valid from 2026-11-14 to 2026-11-26",
-            "does not know the issuer",
-        ),
+        ("failed12-expired", "valid from 2026-11-14 to 2026-11-21: it expired on 2026-11-21",
+         "dates"),
+        ("failed12-issuer", "issued by CN=tests, valid from 2026-11-14 to 2026-11-26",
+         "does not know the issuer"),
         ("failed13-expired", "it expired on 2026-11-21", "dates"),
         ("failed13-name", "it is not for 127.0.0.1", "names"),
         ("failed13-no-certificate", "the broker sent the alert bad certificate (42)", "keystore"),
         ("failed-suite", "the client offers TLS 1.2 and 34 suites", "ssl.cipher.suites"),
         ("failed-version", "the client offers TLS 1.2 and 34 suites", "ssl.enabled.protocols"),
     ],
-)
+)  # fmt: skip
 def test_why_a_handshake_failed_is_told(name: str, more: str, advice: str) -> None:
     (found,) = [each for each in judged(capture_of(name))[0] if each.name == "tls-failed"]
     assert more in found.text

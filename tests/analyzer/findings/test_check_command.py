@@ -122,13 +122,6 @@ def test_json_has_one_object_a_line() -> None:
     assert "client=generous" in found["entities"]
 
 
-def test_the_filter_of_a_finding_is_for_ls() -> None:
-    (line,) = run("check", LARGE, "--json").stdout.splitlines()
-    listed = run("ls", LARGE, "-Y", json.loads(line)["filter"]).stdout.splitlines()
-    assert len(listed) == 2
-    assert "MESSAGE_TOO_LARGE" in listed[1]
-
-
 def test_rules_are_listed() -> None:
     lines = run("check", "--rules").stdout.splitlines()
     assert [line.split("\t")[0] for line in lines] == list(RULES)
@@ -154,13 +147,6 @@ def test_lag_over_time_as_a_table() -> None:
     head, *rows = done.stdout.splitlines()
     assert head == "group,time,topic,partition,fetched_offset,committed_offset,end_offset,lag"
     assert rows[-1].endswith(",0")
-
-
-def test_a_group_that_is_not_there() -> None:
-    done = run("groups", HEALTHY, "nobody", "--delivery")
-    assert done.exit_code == 2
-    assert 'there is no group "nobody"' in done.stderr
-    assert done.stdout == ""
 
 
 def test_the_page_of_findings_is_as_the_code_says() -> None:

@@ -190,10 +190,6 @@ def test_requests_behind_a_long_poll() -> None:
     assert states(finding.text, "5 of 5 Metadata requests from app", "400 ms", "behind")
 
 
-def test_a_poll_that_nothing_waits_for() -> None:
-    assert silent(queued(MS))
-
-
 def test_a_syn_that_is_lost() -> None:
     lines = [Line(syns=syns).ask(0) for syns in (1, 2, 3)]
     assert silent(lines[0])

@@ -65,26 +65,20 @@ def test_the_demo_has_35_expected_errors() -> None:
         # Replicas follow elections; the finding about leaders is about clients.
         ("causes/healthy-controller-change.pcap.gz", {"NOT_CONTROLLER"}, ()),
         # Coordinators that move are expected, leaders that a note is about are not.
-        (
-            "causes/healthy-rolling-restart-librdkafka.pcap.gz",
-            {"NOT_COORDINATOR"},
-            {"NOT_LEADER_OR_FOLLOWER", "FENCED_LEADER_EPOCH"},
-        ),
+        ("causes/healthy-rolling-restart-librdkafka.pcap.gz", {"NOT_COORDINATOR"},
+         {"NOT_LEADER_OR_FOLLOWER", "FENCED_LEADER_EPOCH"}),
         ("stale-leader.pcap", (), {"NOT_LEADER_OR_FOLLOWER"}),
         ("leader-moved.pcap", (), {"NOT_LEADER_OR_FOLLOWER"}),
         # A storm of rebalances, of lookups, of errors.
-        (
-            "causes/rebalance-storm-librdkafka.pcap.gz",
-            (),
-            {"MEMBER_ID_REQUIRED", "REBALANCE_IN_PROGRESS"},
-        ),
+        ("causes/rebalance-storm-librdkafka.pcap.gz", (),
+         {"MEMBER_ID_REQUIRED", "REBALANCE_IN_PROGRESS"}),
         ("causes/disk-full-librdkafka.pcap.gz", (), {"LEADER_NOT_AVAILABLE"}),
         ("sequences.pcap", (), {"COORDINATOR_LOAD_IN_PROGRESS"}),
         # An evicted member is trouble, the rebalance that follows is none.
         ("expired-member.pcap.gz", {"REBALANCE_IN_PROGRESS", "MEMBER_ID_REQUIRED"}, ()),
         ("causes/txn-fenced-librdkafka.pcap.gz", {"CONCURRENT_TRANSACTIONS"}, ()),
     ],
-)
+)  # fmt: skip
 def test_captures(name: str, expected: set[str], others: set[str]) -> None:
     yes, no = by_name(CAPTURES / name)
     assert set(expected) <= yes.keys()

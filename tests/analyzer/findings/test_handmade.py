@@ -9,7 +9,7 @@ from kafkascope.analyzer.conversation.context import Context
 from kafkascope.analyzer.exchanges.rows import row_of
 from kafkascope.analyzer.findings import Findings
 from kafkascope.analyzer.statistics.exchange_batch import ExchangeBatch
-from tests.analyzer.findings.judging import commit, found, sized, states
+from tests.analyzer.findings.judging import commit, found, states
 from tests.analyzer.findings.sides_connections import asking
 from tests.analyzer.findings.sides_data import producing
 from tests.analyzer.findings.sides_ends import add_partitions
@@ -112,28 +112,6 @@ def test_a_producer_that_only_reaches_the_address_it_was_started_with() -> None:
     assert "address-unresolved" not in found([wire])
 
 
-def test_good_addresses_are_no_finding() -> None:
-    assert not any(name.startswith("address") for name in found([asking((1, "10.0.1.2", 9092))]))
-
-
-def test_tls_that_is_answered_is_only_opaque() -> None:
-    hello = b"\x16\x03\x01\x00\x05hello"
-    wire = Wire(number=1).client(hello).broker(hello)
-    wire.connection.bytes = [10, 10]
-    names = found([wire])
-    assert "tls-opaque" in names
-    assert not {"tls-to-plain", "tls-failed"} & names.keys()
-
-
-def test_tls_that_the_broker_ends_in_the_middle_failed() -> None:
-    hello = b"\x16\x03\x01\x00\x05\1\0\0\1\0"
-    wire = Wire(number=1).client(hello).broker(b"\x16\x03\x01\x00\x05\2\0\0\1\0")
-    wire.connection.bytes = [10, 10]
-    finding = found([wire.close("broker")])["tls-failed"]
-    parts = ("1 TLS handshake", "10.0.0.4", "10.0.1.2:9092", "failed", "the broker closed")
-    assert states(finding.text, *parts)
-
-
 def test_surplus_is_a_note() -> None:
     whole = request("Heartbeat", 3, 1, group_id="g", member_id="m")
     finding = found([Wire().client(framed(whole[4:] + b"abc")).broker(response("Heartbeat", 3, 1))])
@@ -145,12 +123,6 @@ def test_bytes_that_the_capture_lacks() -> None:
     wire = asking((1, "10.0.1.2", 9092))
     wire.connection.gap_bytes = (0, 5000)
     assert states(found([wire])["capture-gaps"].text, "5.0 KB", "1 connection")
-
-
-def test_a_capture_that_starts_in_the_middle() -> None:
-    wire = Wire(handshake=False)
-    wire.exchange("Metadata", 12, 1, metadata((1, "10.0.1.2", 9092)))
-    assert "capture-midstream" in found([sized(wire)])
 
 
 def test_segments_that_were_sent_again() -> None:
@@ -236,30 +208,12 @@ def test_a_group_that_rebalances_again_and_again() -> None:
     assert states(finding.text, "Group g", "5 times", "40 s", "2 members")
 
 
-def test_members_that_come_and_go_are_no_trouble() -> None:
-    group = Members()
-    group.join("a", 0, 1, ("a",))
-    group.join("b", 5, 2, asked_id="")
-    group.join("a", 5.1, 2, ("a", "b"))
-    group.leave("b", 9)
-    group.join("a", 9.2, 3, ("a",))
-    assert not any(name.startswith("rebalance") for name in found(group.wires.values()))
-
-
 def test_a_rebalance_that_takes_long() -> None:
     group = Members()
     group.join("a", 0, 1, ("a", "b"), takes=25)
     group.join("b", 24, 1)
     finding = found(group.wires.values())["rebalance-slow"]
     assert states(finding.text, "Group g", "25 s", "b joined last")
-
-
-def test_partitions_that_two_members_hold() -> None:
-    group = Members()
-    group.epoch("a", 0, 0, 1, subscribed_topic_names=["t"], given=owning(0))
-    group.epoch("b", 1, 0, 2, subscribed_topic_names=["t"], given=owning(0))
-    group.epoch("a", 2, 1, 1)
-    assert "owned-twice" in found(group.wires.values())
 
 
 def test_partitions_of_a_member_that_is_never_heard_of_again_are_free() -> None:
@@ -293,19 +247,9 @@ def reading(ends: list[int], step: float, *, commits: bool) -> list[Wire]:
     return [wire, other]
 
 
-def test_a_group_that_falls_behind() -> None:
-    behind = found(reading([20, 2_000, 9_000, 20_000], 1, commits=True))["lag"]
-    assert states(behind.text, "Lag of group g", "t-0")
-
-
 @pytest.mark.parametrize("ends", [[20, 30, 40, 50, 60, 9_000], [20, 2_000, 30, 40, 50, 3_000]])
 def test_a_burst_is_not_falling_behind(ends: list[int]) -> None:
     assert "lag" not in found(reading(ends, 1, commits=True))
-
-
-def test_a_group_that_keeps_up_is_no_trouble() -> None:
-    names = found(reading([10, 20, 30, 40], 1, commits=True))
-    assert not any(name.startswith(("consumer", "commit")) for name in names)
 
 
 def test_a_group_that_never_commits() -> None:

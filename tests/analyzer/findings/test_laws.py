@@ -71,10 +71,6 @@ def test_a_state_of_something_else_is_refused() -> None:
         Findings().load({**state, "version": 99})
 
 
-def test_nothing_gives_nothing() -> None:
-    assert Findings().reported() == []
-
-
 def test_lines_have_the_columns_that_are_declared() -> None:
     pairs, names = traffic("java-old.pcap")
     lines = counted(Findings(), pairs).rows(names)

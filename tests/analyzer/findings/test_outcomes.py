@@ -169,16 +169,8 @@ def fetched(records: bytes) -> Wire:
     ("wire", "word", "reason"),
     [
         (greeted(), "gone", "after ApiVersions, without a result"),
-        (
-            greeted().exchange("InitProducerId", 4, 2),
-            "gone",
-            "without a result",
-        ),
-        (
-            greeted().exchange("Metadata", 8, 2),
-            "worked",
-            "after Metadata",
-        ),
+        (greeted().exchange("InitProducerId", 4, 2), "gone", "without a result"),
+        (greeted().exchange("Metadata", 8, 2), "worked", "after Metadata"),
         (
             greeted()
             .exchange("ListTransactions", 0, 3)
@@ -191,7 +183,7 @@ def fetched(records: bytes) -> Wire:
         (fetched(b""), "gone", "without having read a record"),
     ],
     ids=["versions", "a producer id", "metadata", "broken metadata", "records", "no records"],
-)
+)  # fmt: skip
 def test_a_client_that_worked_has_a_result(wire: Wire, word: str, reason: str) -> None:
     wire.events = [each for each in wire.events if not isinstance(each, Closed)]
     end = outcome_of([wire.close("client")])
@@ -226,18 +218,14 @@ def creates(error: int = 0) -> Wire:
         (creates(), "fin", "worked", "after CreateTopics"),
         (creates(36), "fin", "gone", "right after TOPIC_ALREADY_EXISTS"),
         (greeted(), "fin", "gone", "after ApiVersions, without a result"),
-        (
-            greeted().client(produce(2, 1, batch([(None, b"v")]))).broker(framed(b"\0\0\0\2\1")),
-            "fin",
-            "kept out",
-            "could not be decoded",
-        ),
+        (greeted().client(produce(2, 1, batch([(None, b"v")]))).broker(framed(b"\0\0\0\2\1")),
+         "fin", "kept out", "could not be decoded"),
     ],
     ids=[
         *("acks=1", "acks=0", "refused", "reset", "admin", "refused admin", "versions"),
         "unreadable response",
     ],
-)
+)  # fmt: skip
 def test_what_a_producer_and_an_admin_client_came_for(
     wire: Wire, how: str, word: str, reason: str
 ) -> None:

@@ -11,7 +11,7 @@ from tests.analyzer.findings.judging import ask, capture_of, ends, found, judged
 from tests.analyzer.findings.sides_data import AGAIN, SMALL, STUCK, circling, fetch, reading
 from tests.analyzer.findings.sides_groups import Readers, failing, sharing, zstd
 from tests.kit.batches import batch
-from tests.kit.samples import CAPTURES, SAMPLES
+from tests.kit.samples import CAPTURES
 from tests.kit.wire import MS, SECOND, Wire
 
 CODECS = {"gzip": 1, "snappy": 2, "lz4": 3, "zstd": 4}
@@ -247,15 +247,6 @@ def test_zstd_for_clients_that_do_not_know_it(
 ) -> None:
     told = zstd(version, beats=15, further=further)
     assert (told["batch-codec"].severity if "batch-codec" in told else None) == severity
-
-
-@pytest.mark.parametrize(
-    "name", ["java-old", "kafka-python", "librdkafka", "rebalance", "aiokafka"]
-)
-def test_short_reads_are_no_trouble(name: str) -> None:
-    """Programs that read some records in each codec, commit nothing and close."""
-    names = {each.name for each in judged(capture_of(name, SAMPLES))[0]}
-    assert not names & {"batch-codec", "reader-stuck", "commits-lost", "lag"}
 
 
 @pytest.mark.parametrize(

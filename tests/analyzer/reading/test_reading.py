@@ -1,17 +1,25 @@
 """What commands make of a capture: which exchanges a filter chooses, and how the command ends."""
 
+from collections.abc import Callable, Iterable
+from functools import partial
 from pathlib import Path
 from struct import pack
 
 import pytest
 
+from kafkascope.analyzer.commands import cut
 from kafkascope.analyzer.conversation.context import Context
+from kafkascope.analyzer.conversation.limits import LIMITS, ConversationLimits
+from kafkascope.analyzer.exchanges import offline
+from kafkascope.analyzer.pipeline import tasks
 from kafkascope.analyzer.reading.remarks import unread
+from kafkascope.analyzer.transform.cut import Cutting
+from kafkascope.analyzer.transform.limits import LIMITS as TRANSFORM_LIMITS
 from kafkascope.captures.inputs.files import Source
 from kafkascope.captures.model import Connection, Endpoint, HandshakeResult, Tls
 from tests.kit.captures import Tape, capture_file, late_names
 from tests.kit.run import lines_of, run
-from tests.kit.samples import CAPTURES, SAMPLES
+from tests.kit.samples import CAPTURES, SAMPLES, rows_of
 from tests.kit.wire import beat, heartbeat, request, response
 
 
@@ -204,7 +212,7 @@ def test_a_topic_may_be_called_anything(tmp_path: Path, name: str) -> None:
 
 
 TLS = CAPTURES / "tls-only.pcap"
-DEMO = SAMPLES / "libraries.pcap"
+LIBRARIES = SAMPLES / "libraries.pcap"
 SHOP = CAPTURES / "shop.pcap.zst"
 
 
@@ -217,7 +225,7 @@ def remarks_of(*words: str) -> list[str]:
 
 @pytest.mark.parametrize("command", [("ls",), ("records",), ("stats", "apis"), ("clients",)])
 def test_tls_sessions_of_brokers_are_told_once_and_shortly(command: tuple[str, ...]) -> None:
-    (line,) = remarks_of(*command, str(DEMO), str(TLS))
+    (line,) = remarks_of(*command, str(LIBRARIES), str(TLS))
     assert len(line.removeprefix("kafkascope: ")) <= 100
     assert "proxy" in line
 
@@ -241,11 +249,11 @@ def test_with_a_key_log_the_place_of_the_reasons_is_told() -> None:
 def test_where_tls_hides_nothing_that_was_asked_for_it_is_not_told(words: tuple[str, ...]) -> None:
     command, *more = words
     numbers = [more.pop()] if command == "show" else []
-    assert remarks_of(command, str(DEMO), str(TLS), *numbers, *more) == []
+    assert remarks_of(command, str(LIBRARIES), str(TLS), *numbers, *more) == []
 
 
 def test_what_is_not_found_may_be_in_tls() -> None:
-    assert len(remarks_of("ls", str(DEMO), str(TLS), "-Y", "api == Vote")) == 1
+    assert len(remarks_of("ls", str(LIBRARIES), str(TLS), "-Y", "api == Vote")) == 1
 
 
 def test_a_hello_that_no_broker_answered_hides_nothing() -> None:
@@ -270,5 +278,74 @@ def test_tls_between_others_is_none_of_kafka() -> None:
 
 def test_a_report_tells_of_tls_itself(tmp_path: Path) -> None:
     target = tmp_path / "r.md"
-    assert remarks_of("report", str(DEMO), str(TLS), "-o", str(target)) == []
+    assert remarks_of("report", str(LIBRARIES), str(TLS), "-o", str(target)) == []
     assert "TLS connection" in target.read_text()
+
+
+# --- what is left out is said ---------------------------------------------------------------------
+
+
+DEMO = SAMPLES / "demo.pcap.zst"
+ZOOKEEPER = CAPTURES / "zookeeper-groups.pcapng.gz"
+
+
+def limited(limits: ConversationLimits) -> Callable[..., Context]:
+    """What makes a context with these limits in place of its own."""
+
+    def made(decode_as: Iterable[int] = (), *_: object) -> Context:
+        return Context(decode_as, limits)
+
+    return made
+
+
+BODIES = LIMITS.bodies
+FEW_TOPICS = LIMITS._replace(topics=LIMITS.topics._replace(names=2))
+FEW_LOG_ENDS = LIMITS._replace(bodies=BODIES._replace(log_ends=0))
+FEW_PARTITIONS = LIMITS._replace(bodies=BODIES._replace(session_partitions=0))
+FEW = {
+    "too many topics have an id": FEW_TOPICS,
+    "brokers were advertised": LIMITS._replace(bodies=BODIES._replace(nodes=1)),
+    "endpoints answered": LIMITS._replace(endpoints=1),
+    "too many partitions are fetched": FEW_PARTITIONS,
+}
+
+
+def said(*words: str) -> str:
+    return run(*words, codes=[0]).stderr
+
+
+@pytest.mark.parametrize("jobs", ["1", "2"])
+@pytest.mark.parametrize("sentence", FEW)
+def test_a_sentence_says_what_was_left_out(
+    sentence: str, jobs: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert sentence not in said("ls", str(DEMO), "--jobs", jobs)
+    for module in (offline, tasks):
+        monkeypatch.setattr(module, "Context", limited(FEW[sentence]))
+    assert sentence in said("ls", str(DEMO), "--jobs", jobs)
+
+
+def test_log_ends_that_were_forgotten_are_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(offline, "Context", limited(FEW_LOG_ENDS))
+    assert "too many partitions are fetched" in said("ls", str(DEMO))
+
+
+def test_tables_say_it_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    out = str(tmp_path / "out")
+    monkeypatch.setattr(tasks, "Context", limited(FEW_TOPICS))
+    assert "too many topics" in said("spark", str(DEMO), "-o", out, "--engine", "plain")
+    monkeypatch.undo()
+    assert "too many topics" in said("stats", "apis", out)
+
+
+def test_handshakes_that_were_forgotten_are_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    words = "cut", str(ZOOKEEPER), "-Y", 'api == "zk.closeSession"', "-o"
+    assert "written without the handshakes" not in said(*words, str(tmp_path / "whole.pcapng"))
+    few = partial(Cutting, limits=TRANSFORM_LIMITS._replace(handshakes=1))
+    monkeypatch.setattr(cut, "Cutting", few)
+    sentence = "too many: 4 connections to ZooKeeper"
+    assert sentence in said(*words, str(tmp_path / "cut.pcapng"))
+    # Of five.
+    assert [row.api for row in rows_of(tmp_path / "cut.pcapng")].count("zk.connect") == 1

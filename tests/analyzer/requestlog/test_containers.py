@@ -70,12 +70,7 @@ def ecs(**more: Any) -> bytes:
         (PLAIN.replace(b"\n", b"\r\n"), LOCAL, "DEBUG", ""),
         (PLAIN[:-1], LOCAL, "DEBUG", ""),
         (docker(PLAIN.decode()), LOCAL, "DEBUG", ARRIVED),
-        (
-            docker(PLAIN[:90].decode()) + docker(PLAIN[90:].decode()),
-            LOCAL,
-            "DEBUG",
-            ARRIVED,
-        ),
+        (docker(PLAIN[:90].decode()) + docker(PLAIN[90:].decode()), LOCAL, "DEBUG", ARRIVED),
         (f"{ARRIVED} stdout F ".encode() + PLAIN, LOCAL, "DEBUG", ARRIVED),
         (
             f"{ARRIVED} stdout P ".encode()
@@ -88,24 +83,14 @@ def ecs(**more: Any) -> bytes:
         ),
         (f"{ARRIVED} ".encode() + PLAIN, LOCAL, "DEBUG", ARRIVED),
         (b"[pod/kafka-0/kafka] " + PLAIN, LOCAL, "DEBUG", ""),
-        (
-            f"[pod/kafka-0/kafka] {ARRIVED} ".encode() + PLAIN,
-            LOCAL,
-            "DEBUG",
-            ARRIVED,
-        ),
+        (f"[pod/kafka-0/kafka] {ARRIVED} ".encode() + PLAIN, LOCAL, "DEBUG", ARRIVED),
         (b"kafka-0-1  | " + PLAIN, LOCAL, "DEBUG", ""),
         (ecs(), "2026-11-28T18:18:52.136Z", "DEBUG", ""),
         (docker(ecs().decode()), "2026-11-28T18:18:52.136Z", "DEBUG", ARRIVED),
         (f"{ARRIVED} stdout F ".encode() + ecs(), "2026-11-28T18:18:52.136Z", "DEBUG", ARRIVED),
         (doc(instant=INSTANT, level="DEBUG", message=MESSAGE), UTC_STAMP, "DEBUG", ""),
         (doc(timeMillis=1795889932136, level="INFO", message=MESSAGE), UTC_STAMP, "INFO", ""),
-        (
-            doc(ts=ARRIVED, line=PLAIN.decode()),
-            LOCAL,
-            "DEBUG",
-            ARRIVED,
-        ),
+        (doc(ts=ARRIVED, line=PLAIN.decode()), LOCAL, "DEBUG", ARRIVED),
         (
             f"2026-11-28 18:18:52 DEBUG {MESSAGE} (kafka.request.logger) [data-plane-kafka-network-"
             "thread-1-ListenerName(PLAINTEXT)-PLAINTEXT-0] {}\n".encode(),
@@ -113,20 +98,12 @@ def ecs(**more: Any) -> bytes:
             "DEBUG",
             "",
         ),
-        (
-            f"2026-11-28 18:18:52.136 debug msg={json.dumps(MESSAGE)[1:-1]} logger=x\n".encode(),
-            "2026-11-28 18:18:52.136",
-            "DEBUG",
-            "",
-        ),
-        (
-            f"DEBUG  [2026-11-28T18:18:52,136+0530] kafka.request.logger - {MESSAGE}\n".encode(),
-            "2026-11-28T18:18:52,136+0530",
-            "DEBUG",
-            "",
-        ),
+        (f"2026-11-28 18:18:52.136 debug msg={json.dumps(MESSAGE)[1:-1]} logger=x\n".encode(),
+         "2026-11-28 18:18:52.136", "DEBUG", ""),
+        (f"DEBUG  [2026-11-28T18:18:52,136+0530] kafka.request.logger - {MESSAGE}\n".encode(),
+         "2026-11-28T18:18:52,136+0530", "DEBUG", ""),
     ],
-)
+)  # fmt: skip
 def test_what_surrounds_a_line_is_undone(data: bytes, time: str, level: str, arrived: str) -> None:
     line = only(data)
     assert (line.time, line.level, line.arrived) == (time, level, arrived)

@@ -72,20 +72,10 @@ def listed(of_topic: dict[str, Any]) -> list[dict[str, Any]]:
             (),
             {},
         ),
-        (
-            "TopicMetadataRequest; Version: 0",
-            "Topics: a,b",
-            {"topics": [{"name": "a"}, {"name": "b"}]},
-            (),
-            {},
-        ),
-        (
-            "OffsetFetchRequest; Version: 1",
-            "GroupId: g; RequestInfo: [a,0],[a,1]",
-            {"group_id": "g", "topics": [{"name": "a", "partition_indexes": [0, 1]}]},
-            (),
-            {},
-        ),
+        ("TopicMetadataRequest; Version: 0", "Topics: a,b",
+         {"topics": [{"name": "a"}, {"name": "b"}]}, (), {}),
+        ("OffsetFetchRequest; Version: 1", "GroupId: g; RequestInfo: [a,0],[a,1]",
+         {"group_id": "g", "topics": [{"name": "a", "partition_indexes": [0, 1]}]}, (), {}),
         (
             "OffsetCommitRequest; Version: 2",
             "GroupId: g; GroupGenerationId: 1; MemberId: m; RetentionMs: -1; RequestInfo: [a,0] -> "
@@ -101,22 +91,12 @@ def listed(of_topic: dict[str, Any]) -> list[dict[str, Any]]:
             {},
         ),
         ("ConsumerMetadataRequest; Version: 0", "Group: g", {"key": "g"}, (), {}),
-        (
-            "Heartbeat; Version: 0",
-            "Body: {group_id=g,group_generation_id=3,member_id=m}",
-            {"group_id": "g", "generation_id": 3, "member_id": "m"},
-            (),
-            {},
-        ),
-        (
-            "FetchRequest; Version: 0",
-            "ReplicaId: 2; MaxWait: 500 ms; MinBytes: 1 bytes",
-            {"replica_id": 2, "max_wait_ms": 500, "min_bytes": 1, "topics": []},
-            ("topics",),
-            {},
-        ),
+        ("Heartbeat; Version: 0", "Body: {group_id=g,group_generation_id=3,member_id=m}",
+         {"group_id": "g", "generation_id": 3, "member_id": "m"}, (), {}),
+        ("FetchRequest; Version: 0", "ReplicaId: 2; MaxWait: 500 ms; MinBytes: 1 bytes",
+         {"replica_id": 2, "max_wait_ms": 500, "min_bytes": 1, "topics": []}, ("topics",), {}),
     ],
-)
+)  # fmt: skip
 def test_requests(
     name: str, fields: str, body: Any, unknown: tuple[str, ...], sizes: dict[tuple[str, int], int]
 ) -> None:

@@ -238,12 +238,9 @@ SECRETS = ["hunter2", "cHJvb2Y=", "c2FsdA==", "dmVyaWZpZXI=", "ya29.token"]
         ("SCRAM-SHA-256", "Response", b"v=dmVyaWZpZXI=", {"verifier": "***"}),
         ("SCRAM-SHA-256", "Response", b"e=unknown-user", {"error": "unknown-user"}),
         ("OAUTHBEARER", "Request", b"n,,\1auth=Bearer ya29.token\1x=y\1\1", {"auth": "Bearer ***"}),
-        (
-            "OAUTHBEARER",
-            "Request",
-            b"n,,\1auth=Bearer ya29.token\1host=b-1\1logicalCluster=lkc-1\1traceId=hunter2\1\1",
-            {"host": "b-1", "logicalCluster": "lkc-1", "traceId": "***"},
-        ),
+        ("OAUTHBEARER", "Request",
+         b"n,,\1auth=Bearer ya29.token\1host=b-1\1logicalCluster=lkc-1\1traceId=hunter2\1\1",
+         {"host": "b-1", "logicalCluster": "lkc-1", "traceId": "***"}),
         ("GSSAPI", "Request", b"\x60\x82\1\2", {"kind": "initial context token", "bytes": 4}),
         ("FOO", "Request", b"hunter2", {"bytes": 7}),
         ("", "Request", b"n,,\1auth=Bearer ya29.token\1\1", {"auth": "Bearer ***"}),
@@ -255,14 +252,11 @@ SECRETS = ["hunter2", "cHJvb2Y=", "c2FsdA==", "dmVyaWZpZXI=", "ya29.token"]
         ("SCRAM-SHA-256", "Request", b"\0alice\0hunter2", {"bytes": 14}),
         ("SCRAM-SHA-256", "Request", b"p=tls-unique,a=bob,n=a=2Cb,r=x", {"username": "a,b"}),
         ("PLAIN", "Request", b"hunter2", {"bytes": 7}),
-        (
-            "AWS_MSK_IAM",
-            "Request",
-            b'{"host":"b-1","x-amz-credential":"hunter2/x/y","x-amz-signature":"ya29.token"}',
-            {"host": "b-1", "x-amz-credential": "***/x/y", "x-amz-signature": "***"},
-        ),
+        ("AWS_MSK_IAM", "Request",
+         b'{"host":"b-1","x-amz-credential":"hunter2/x/y","x-amz-signature":"ya29.token"}',
+         {"host": "b-1", "x-amz-credential": "***/x/y", "x-amz-signature": "***"}),
     ],
-)
+)  # fmt: skip
 def test_sasl_tokens_without_their_secrets(
     mechanism: str, side: str, token: bytes, shown: dict[str, object]
 ) -> None:

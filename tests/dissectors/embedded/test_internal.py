@@ -138,20 +138,13 @@ def test_the_metadata_log_goes_by_its_id_too() -> None:
 @pytest.mark.parametrize(
     ("topic", "key", "value", "fields"),
     [  # as connect-mirror 4.3.1 writes them
-        (
-            "src.checkpoints.internal",
-            "000367727000097372632e6c696e657300000003",
-            "00000000000000000064000000000000005a00046d657461",
-            ("grp", "src.lines", 3, 100, 90, "meta"),
-        ),
-        (
-            "mm2-offset-syncs.dst.internal",
-            "00056c696e657300000001",
-            "00000000000000050000000000000004",
-            ("lines", 1, 5, 4),
-        ),
+        ("src.checkpoints.internal", "000367727000097372632e6c696e657300000003",
+         "00000000000000000064000000000000005a00046d657461",
+         ("grp", "src.lines", 3, 100, 90, "meta")),
+        ("mm2-offset-syncs.dst.internal", "00056c696e657300000001",
+         "00000000000000050000000000000004", ("lines", 1, 5, 4)),
     ],
-)
+)  # fmt: skip
 def test_records_of_mirror_maker(
     topic: str, key: str, value: str, fields: tuple[object, ...]
 ) -> None:

@@ -1,7 +1,7 @@
 """Record batches and message sets: every magic and codec, cut, damaged, other readers."""
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from kafkascope.dissectors.errors import DissectError, Malformed, TooLarge, Truncated
@@ -19,7 +19,13 @@ from kafkascope.dissectors.records.records import (
     open_batch,
     read_records,
 )
-from kafkascope.dissectors.records.writer import encode_batch, encode_message, encode_message_set
+from kafkascope.dissectors.records.writer import (
+    encode_batch,
+    encode_message,
+    encode_message_set,
+    encode_record,
+    varint,
+)
 from tests.kit.batches import encoded
 
 FIVE = encode_batch([Record(n, 1, None, b"value", ()) for n in range(5)])
@@ -123,14 +129,6 @@ def test_a_flipped_bit_fails_the_checksum() -> None:
     assert crc_ok(mended, again)
 
 
-def test_records_before_the_damage_are_there() -> None:
-    body = FIVE[61:]
-    at = len(body) // 5 * 3
-    found = read_records(body[:at] + writer.varint(-5) + body[at + 1 :], 5, 0, 1)
-    assert len(found.records) == 3
-    assert found.error.path == "records[3]"
-
-
 @pytest.mark.parametrize(
     ("stated", "there", "error"),
     [
@@ -150,12 +148,6 @@ def test_a_wrong_count_gives_the_records_that_are_there(
     assert type(found.error) is error
     assert stated < 0 or found.error.offset == len(body) // 5 * there
     assert error is Malformed or found.error.path == "records[5]"
-
-
-@pytest.mark.parametrize("size", range(17))
-def test_fewer_bytes_than_a_header_are_a_partial(size: int) -> None:
-    for data in (bytes(size), FIVE[:size]):
-        assert list(batches(data)) == list(aligned(data)) == ([Partial(0, size)] if size else [])
 
 
 def test_the_offset_of_an_error_is_one_of_the_field() -> None:
@@ -272,3 +264,95 @@ def test_a_length_that_no_batch_can_have_is_refused_where_it_stands(
     with pytest.raises(Malformed) as error:
         next(walk)
     assert error.value.offset == len(good) + 8
+
+
+# --- the hand-written loop: varints of every length, and what is refused where --------------------
+
+
+sizes = st.sampled_from([0, 1, 62, 63, 64, 65, 8190, 8191, 8192, 8193, 1 << 20, (1 << 20) + 1])
+int32 = st.integers(-(2**31), 2**31 - 1)
+int64 = st.integers(-(2**63), 2**63 - 1)
+
+
+@given(sizes, sizes, int64, int32, st.lists(st.tuples(st.text(), sizes), max_size=2))
+@example(0, 0, -(2**63), -(2**31), [])
+@example(1 << 20, 1 << 20, 2**63 - 1, 2**31 - 1, [("h" * 200, 9000)])
+def test_varints_of_every_length(
+    key: int, value: int, time: int, offset: int, headers: list[tuple[str, int]]
+) -> None:
+    named = [(name, bytes(size)) for name, size in headers]
+    record = Record(offset, time, b"k" * key, b"v" * value, named)
+    found = read_records(encode_record(record, 0, 0), 1, 0, 0)
+    assert found.error is None
+    assert [(*each[:4], list(each.headers)) for each in found.records] == [tuple(record)]
+
+
+def test_a_key_of_a_header_need_not_be_utf_8() -> None:
+    record = Record(0, 0, None, None, [("a\udcff", b"v")])
+    assert read_records(encode_record(record, 0, 0), 1, 0, 0).records == [record]
+
+
+def test_overlong_varints_mean_what_they_say() -> None:
+    body = b"\x00" + b"\x80\x80\x00" + b"\x82\x80\x80\x80\x00" + b"\x01\x01" + b"\x80\x00"
+    found = read_records(varint(len(body)) + body, 1, 10, 20)
+    assert found.error is None
+    assert found.records == [Record(11, 20, None, None, [])]
+
+
+def one(body: bytes) -> Opened:
+    """A record with this content behind a good one."""
+    good = encode_record(Record(0, 0, None, b"good", ()), 0, 0)
+    return read_records(good + varint(len(body)) + body, 2, 0, 0)
+
+
+TEN = b"\xff" * 10 + b"\x01"
+
+
+@pytest.mark.parametrize(
+    ("body", "reason"),
+    [
+        (b"\0" + TEN + b"\0\1\1\0", "varlong of more than 10 bytes"),
+        (b"\0\0" + b"\xff" * 5 + b"\1\1\1\0", "varint of more than 5 bytes"),
+        (b"\0\0\0" + b"\xff" * 5 + b"\1\1\0", "varint of more than 5 bytes"),
+        (b"\0\0\0\1" + b"\xff" * 5 + b"\1\0", "varint of more than 5 bytes"),
+        (b"\0\0\0\1\1\1", "-1 headers"),
+        (b"\0\0\0\1\1" + varint(1000), "1000 headers"),
+        (b"\0\0\0\1\1\2\1\1", "key of a header"),
+        (b"\0\0\0\1\1\2\x40\1", "key of a header"),
+        (b"\0\0\0\1\1\2\2h\x40", "value of a header"),
+        (b"\0\0\0\1\1\0\0", "ends at byte"),
+        (b"\0\0\0", "cannot be 3 bytes"),
+    ],
+)
+def test_a_malformed_record_is_refused_behind_the_good_one(body: bytes, reason: str) -> None:
+    found = one(body)
+    assert [record.value for record in found.records] == [b"good"]
+    assert isinstance(found.error, Malformed)
+    assert found.error.path == "records[1]"
+    assert reason in found.error.reason
+
+
+def test_a_key_that_takes_the_bytes_of_the_next_record_is_refused() -> None:
+    bad = b"\0\0\0" + varint(12) + b"k"
+    after = encode_record(Record(1, 0, None, b"after after after", ()), 0, 0)
+    found = read_records(varint(len(bad) + 1) + bad + b"\1" + after, 2, 0, 0)
+    assert found.records == []
+    assert found.error is not None
+
+
+def test_a_record_longer_than_the_bytes_is_truncated() -> None:
+    found = read_records(varint(100) + bytes(50), 1, 0, 0)
+    assert isinstance(found.error, Truncated)
+
+
+@given(st.integers(1, 6), st.data())
+def test_every_cut_gives_the_records_before_it(count: int, data: st.DataObject) -> None:
+    parts = [
+        encode_record(Record(n, n, b"k" * 70 * n, b"v", [("h", None)]), 0, 0) for n in range(count)
+    ]
+    whole = b"".join(parts)
+    cut = data.draw(st.integers(0, len(whole) - 1))
+    found = read_records(whole[:cut], count, 0, 0)
+    ends = [sum(map(len, parts[: n + 1])) for n in range(count)]
+    assert len(found.records) == len([end for end in ends if end <= cut])
+    assert isinstance(found.error, DissectError)

@@ -10,7 +10,8 @@ from kafkascope.analyzer.transform.redaction import WRITERS, writer_of
 from kafkascope.dissectors import registry, schema
 from kafkascope.dissectors.embedded import groups
 from kafkascope.dissectors.embedded.table import FORMATS
-from kafkascope.dissectors.reference.codes import ENUMS
+from kafkascope.dissectors.reference.codes import ENUMS, ERRORS
+from kafkascope.dissectors.reference.help import HELP, help_of
 from kafkascope.dissectors.reference.names import feature_level, name_of, operations, time_text
 from kafkascope.dissectors.reference.words import WORDS, words_of
 from kafkascope.dissectors.values import Uuid
@@ -240,3 +241,24 @@ def test_all_bytes_are_secret_or_records_or_of_a_known_format_or_go() -> None:
         "request",
         "response",
     }
+
+
+# --- help for every error -------------------------------------------------------------------------
+
+
+def test_every_code_has_its_meaning_and_all_but_none_a_cause() -> None:
+    assert HELP.keys() == ERRORS.keys()
+    assert [code for code, text in HELP.items() if not text.causes] == [0]
+
+
+def test_texts_are_sentences_and_no_code_says_what_another_says() -> None:
+    for text in HELP.values():
+        assert text.meaning[0].isupper()
+        assert text.meaning.endswith(".")
+        assert all(isinstance(cause, str) and not cause.endswith(".") for cause in text.causes)
+        assert isinstance(text.causes, tuple)
+    assert len({text.meaning for text in HELP.values()}) == len(HELP)
+
+
+def test_a_code_that_nobody_knows_says_so() -> None:
+    assert "No Kafka release" in help_of(9999).meaning

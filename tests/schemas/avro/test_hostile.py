@@ -68,14 +68,10 @@ def _little_time_and_memory() -> Iterator[None]:
         ({"type": "fixed", "name": "F", "size": 2**31 - 1}, b"\0", 0, "F of 2,147,483,647 bytes"),
         (TREE, b"\2" * 100_000 + b"\0", LIMITS.nesting, DEEPER),
         (LISTS, b"\2" * 100_000, LIMITS.nesting // 2, DEEPER),
-        (
-            {"type": "bytes", "logicalType": "decimal", "precision": 4, "scale": 1},
-            b"\xc0\x84\x3d" + b"\x7f" * 500_000,
-            0,
-            "a decimal of 500,000 bytes",
-        ),
+        ({"type": "bytes", "logicalType": "decimal", "precision": 4, "scale": 1},
+         b"\xc0\x84\x3d" + b"\x7f" * 500_000, 0, "a decimal of 500,000 bytes"),
     ],
-)
+)  # fmt: skip
 def test_payloads_are_refused_where_they_break(
     schema: Any, data: bytes, offset: int, text: str
 ) -> None:

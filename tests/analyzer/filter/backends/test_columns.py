@@ -5,6 +5,7 @@ from dataclasses import replace
 from typing import Final
 from unittest.mock import Mock, patch
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -13,10 +14,18 @@ from kafkascope.analyzer.conversation.context import Context
 from kafkascope.analyzer.exchanges.offline import open_capture
 from kafkascope.analyzer.exchanges.pairs import Rows
 from kafkascope.analyzer.exchanges.rows import SOURCES, Row, RowError, is_flexible, renamed, row_of
-from kafkascope.analyzer.filter.backends.sources import LISTS, NUMBERS
+from kafkascope.analyzer.filter.backends.sources import (
+    FEW,
+    LISTS,
+    NUMBERS,
+    SPARSE,
+    KeyedValues,
+    Lookup,
+)
 from kafkascope.analyzer.filter.bind import bind, cost
 from kafkascope.analyzer.filter.decoded.reading import Decoding
 from kafkascope.analyzer.filter.fields import FIELDS, NOTED, STATES, Field, Type
+from kafkascope.analyzer.filter.getters import Values
 from kafkascope.analyzer.filter.language import Known, compile_filter, compile_query
 from kafkascope.analyzer.model import Exchange, ZooKeeperFacts
 from kafkascope.analyzer.session.session import Session
@@ -361,3 +370,38 @@ def test_rows_whose_bytes_are_gone_are_not_wanted() -> None:
     session._read = Mock(side_effect=NotKept("bytes not kept"))
     assert whole.any()
     assert not compile_query("request.max_wait_ms >= 0").mask(session).any()
+
+
+# --- how values of tables are judged --------------------------------------------------------------
+
+
+KEYS = st.lists(st.integers(0, 5) | st.integers(0, 1 << 23), max_size=30)
+
+
+@given(st.lists(KEYS, max_size=5))
+def test_every_row_is_judged_by_its_value(pieces: list[list[int]]) -> None:
+    lookup = Lookup(lambda values: values[0] % 3 == 0)
+    for keys in pieces:
+        found = lookup(KeyedValues(np.array(keys, dtype=np.int64), lambda key: (key,)))
+        assert found.tolist() == [key % 3 == 0 for key in keys]
+
+
+def test_few_rows_of_a_large_table_are_not_remembered() -> None:
+    judged: list[Values] = []
+
+    def judge(values: Values) -> bool:
+        judged.append(values)
+        return True
+
+    for top, again in ((FEW - 1, 1), (10_000, 2), (2_000_000, 2)):
+        judged.clear()
+        lookup = Lookup(judge)
+        for _ in range(2):
+            lookup(KeyedValues(np.array([top, top]), lambda key: (key,)))
+        assert len(judged) == again
+    judged.clear()
+    lookup = Lookup(judge)
+    rows = np.arange(1_000) * (SPARSE - 1)
+    for _ in range(2):
+        lookup(KeyedValues(rows, lambda key: (key,)))
+    assert len(judged) == 1_000

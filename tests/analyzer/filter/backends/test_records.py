@@ -117,21 +117,12 @@ def test_a_record_is_chosen_as_an_exchange_that_holds_it_alone(
 @pytest.mark.parametrize(
     ("name", "text", "holds"),
     [
-        (
-            "avro-registry",
-            "record.value.amount > 100 and record.value.gift",
-            lambda one: float(of(one).get("amount", 0)) > 100 and "gift" in of(one),
-        ),
-        (
-            "avro-registry",
-            'record.key.region == "EU" and not record.value',
-            lambda one: of(one, "key").get("region") == "EU" and one["value"] is None,
-        ),
-        (
-            "protobuf-json-schemas-topic",
-            "schema.type == shop.Order and topic == p-orders",
-            lambda one: one["topic"] == "p-orders" and "value_schema" in one,
-        ),
+        ("avro-registry", "record.value.amount > 100 and record.value.gift",
+         lambda one: float(of(one).get("amount", 0)) > 100 and "gift" in of(one)),
+        ("avro-registry", 'record.key.region == "EU" and not record.value',
+         lambda one: of(one, "key").get("region") == "EU" and one["value"] is None),
+        ("protobuf-json-schemas-topic", "schema.type == shop.Order and topic == p-orders",
+         lambda one: one["topic"] == "p-orders" and "value_schema" in one),
         (
             "apicurio-serdes",
             "api == Fetch and record.offset == 1 and topic == ap-default",
@@ -140,7 +131,7 @@ def test_a_record_is_chosen_as_an_exchange_that_holds_it_alone(
             ),
         ),
     ],
-)
+)  # fmt: skip
 def test_records_of_real_captures_are_those_that_hold(
     name: str, text: str, holds: Callable[[dict[str, Any]], bool]
 ) -> None:

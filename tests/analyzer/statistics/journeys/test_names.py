@@ -42,21 +42,16 @@ def names(*uses: ClientUse) -> dict[str, list[str]]:
         (("cart-01ARZ3NDEKTSV4RRFFQ69G5FAV", "cart-m7qz", "cart-k3x9"), "cart"),
         (("eu-1-loader", "eu-2-loader"), "eu-*-loader"),
         (("tracker-k3x9q",), "tracker"),
-        (
-            (f"count-{UUID}-StreamThread-1-consumer", f"count-{UUID}-admin"),
-            "count",
-        ),
+        ((f"count-{UUID}-StreamThread-1-consumer", f"count-{UUID}-admin"), "count"),
         (("connector-consumer-sink-0", "connector-consumer-sink-1"), "sink"),
         (("connect-etl-configs", "connect-etl-statuses"), "connect-etl"),
-        (
-            ("a-mm2-a->b-configs", "a->b|MirrorSourceConnector-0|replication-consumer"),
-            "MirrorMaker",
-        ),
+        (("a-mm2-a->b-configs", "a->b|MirrorSourceConnector-0|replication-consumer"),
+         "MirrorMaker"),
         (("shop@web1 (github.com/segmentio/kafka-go)",), "shop"),
         (("ClickHouse-chi.0-1.events", "ClickHouse-chi.0-2.events"), "ClickHouse-chi.*.events"),
         (("ClickHouse-chi.0-1.events",), "ClickHouse-chi.0-1.events"),
     ],
-)
+)  # fmt: skip
 def test_ids_that_differ_by_a_number_or_a_random_part_are_one(
     ids: tuple[str, ...], name: str
 ) -> None:
