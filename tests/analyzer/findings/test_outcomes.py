@@ -165,31 +165,6 @@ def fetched(records: bytes) -> Wire:
     return greeted().fetch(2, 3, records, topic="t", version=4, **ends)
 
 
-@pytest.mark.parametrize(
-    ("wire", "word", "reason"),
-    [
-        (greeted(), "gone", "after ApiVersions, without a result"),
-        (greeted().exchange("InitProducerId", 4, 2), "gone", "without a result"),
-        (greeted().exchange("Metadata", 8, 2), "worked", "after Metadata"),
-        (
-            greeted()
-            .exchange("ListTransactions", 0, 3)
-            .client(request("Metadata", 8, 2))
-            .broker(framed(b"\0\0\0\2\1")),
-            "gone",
-            "could not be read",
-        ),
-        (fetched(batch([(None, b"v")], base_offset=3)), "worked", "after Fetch"),
-        (fetched(b""), "gone", "without having read a record"),
-    ],
-    ids=["versions", "a producer id", "metadata", "broken metadata", "records", "no records"],
-)  # fmt: skip
-def test_a_client_that_worked_has_a_result(wire: Wire, word: str, reason: str) -> None:
-    wire.events = [each for each in wire.events if not isinstance(each, Closed)]
-    end = outcome_of([wire.close("client")])
-    assert (end.word, reason in end.reason) == (word, True), end
-
-
 def moves(acks: int, error: int = 0) -> Wire:
     """A producer; with acks=0 it gets no responses."""
     wire, blob = greeted(), batch([(None, b"v")])
@@ -220,15 +195,20 @@ def creates(error: int = 0) -> Wire:
         (greeted(), "fin", "gone", "after ApiVersions, without a result"),
         (greeted().client(produce(2, 1, batch([(None, b"v")]))).broker(framed(b"\0\0\0\2\1")),
          "fin", "kept out", "could not be decoded"),
+        (greeted().exchange("InitProducerId", 4, 2), "fin", "gone", "without a result"),
+        (greeted().exchange("Metadata", 8, 2), "fin", "worked", "after Metadata"),
+        (greeted().exchange("ListTransactions", 0, 3).client(request("Metadata", 8, 2))
+         .broker(framed(b"\0\0\0\2\1")), "fin", "gone", "could not be read"),
+        (fetched(batch([(None, b"v")], base_offset=3)), "fin", "worked", "after Fetch"),
+        (fetched(b""), "fin", "gone", "without having read a record"),
     ],
     ids=[
         *("acks=1", "acks=0", "refused", "reset", "admin", "refused admin", "versions"),
-        "unreadable response",
+        *("unreadable response", "a producer id", "metadata", "broken metadata", "records"),
+        "no records",
     ],
 )  # fmt: skip
-def test_what_a_producer_and_an_admin_client_came_for(
-    wire: Wire, how: str, word: str, reason: str
-) -> None:
+def test_a_client_that_worked_has_a_result(wire: Wire, how: str, word: str, reason: str) -> None:
     wire.events = [each for each in wire.events if not isinstance(each, Closed)]
     end = outcome_of([wire.close("client", how)])
     assert (end.word, reason in end.reason) == (word, True), end
