@@ -392,16 +392,17 @@ def test_slow_answers_outside_of_a_pause_are_a_finding_of_their_own() -> None:
     ]
 
 
-def test_a_broker_that_answers_others_meanwhile() -> None:
-    assert paused((1000, 4000), (1500, 4010), (2500, 2510), (3300, 3310)) is None
-
-
-def test_one_connection_alone_says_nothing_about_a_broker() -> None:
-    assert paused((1000, 4000)) is None
-
-
-def test_requests_that_are_answered_one_after_the_other() -> None:
-    assert paused((1000, 2500), (2600, 4100)) is None
+@pytest.mark.parametrize(
+    "spans",
+    [
+        [(1000, 4000), (1500, 4010), (2500, 2510), (3300, 3310)],
+        [(1000, 4000)],
+        [(1000, 2500), (2600, 4100)],
+    ],
+    ids=["others are answered", "one connection", "one after the other"],
+)
+def test_what_is_no_pause_of_a_broker(spans: list[tuple[int, int]]) -> None:
+    assert paused(*spans) is None
 
 
 def test_a_follower_that_fetches_from_another_leader_is_not_idle() -> None:

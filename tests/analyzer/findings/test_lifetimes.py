@@ -171,13 +171,17 @@ def test_a_producer_that_waits_for_each_response() -> None:
     assert states(finding.text, "median of 1 record", "99 %")
 
 
-def test_batches_of_two_are_none() -> None:
-    assert tiny(producing(300, pause_ns=0, per_request=2)) is None
-
-
-def test_requests_that_are_in_flight_together_wait_for_each_other() -> None:
-    assert tiny(producing(300, pause_ns=7 * MS, pairs=5)) is not None
-    assert tiny(producing(300, pause_ns=7 * MS, pairs=2)) is None
+@pytest.mark.parametrize(
+    ("how", "told"),
+    [
+        ({"pause_ns": 0, "per_request": 2}, False),
+        ({"pause_ns": 7 * MS, "pairs": 5}, True),
+        ({"pause_ns": 7 * MS, "pairs": 2}, False),
+    ],
+    ids=["two records", "in flight together", "few in flight"],
+)
+def test_who_waits_for_a_response(how: dict[str, int], told: bool) -> None:
+    assert (tiny(producing(300, **how)) is not None) == told
 
 
 def test_a_producer_that_waits_for_one_broker_and_the_other_in_turn() -> None:

@@ -55,16 +55,18 @@ def test_a_broker_that_never_came_back() -> None:
     assert "came back" not in finding.text
 
 
-def test_an_address_that_never_worked_is_not_down() -> None:
-    assert not found(failed(0, 0), failed(1, 1), working(2, 3, 9))
-
-
-def test_connections_that_end_together_were_not_idle() -> None:
-    assert not found(working(0, 0, 9, rest=6), working(1, 0.1, 9.5, rest=6))
-
-
-def test_clients_may_close_what_is_idle() -> None:
-    assert not found(working(0, 0, 9, "client", 6), working(1, 20, 29, "client", 6))
+@pytest.mark.parametrize(
+    "wires",
+    [
+        [failed(0, 0), failed(1, 1), working(2, 3, 9)],
+        [working(0, 0, 9, rest=6), working(1, 0.1, 9.5, rest=6)],
+        [working(0, 0, 9, "client", 6), working(1, 20, 29, "client", 6)],
+        [forgotten(0, 300 * SECOND, how="fin")],
+    ],
+    ids=["never worked", "ended together", "closed by the client", "closed after one long rest"],
+)
+def test_what_is_no_outage(wires: list[Wire]) -> None:
+    assert not found(*wires)
 
 
 def test_connects_that_are_not_answered_belong_to_the_dead_connection() -> None:
@@ -213,10 +215,6 @@ def test_rests_of_any_length_beyond_the_timeout_are_one_finding() -> None:
     assert finding.count == 3
     assert states(finding.text, "10.0.1.2:9092", "10.0.1.3:9092", "10.0.1.4:9092")
     assert states(finding.text, "245 s to 900 s", "Azure Load Balancer", "240 s")
-
-
-def test_one_that_is_closed_after_a_long_rest_says_nothing() -> None:
-    assert "silent-drop" not in found(forgotten(0, 300 * SECOND, how="fin"))
 
 
 def test_a_device_that_resets_when_its_timeout_is_over() -> None:
