@@ -79,7 +79,6 @@ def test_junit_has_a_case_for_each_cause_and_each_silent_rule() -> None:
     )
     assert list(found) == ["unknown-topic topic=t", "no-api-versions client=c", SILENT]
     failure = found["unknown-topic topic=t"].find("failure")
-    assert failure is not None
     assert (failure.attrib["message"], failure.attrib["type"]) == ("it broke", "error")
     lines = (failure.text or "").splitlines()
     assert lines[0] == "error: it broke"
@@ -254,7 +253,6 @@ COMMAND = re.compile(r"::(error|warning|notice) title=([^:,\r\n]*)::([^\r\n]*)")
 def read_command(line: str) -> tuple[str, str, str]:
     """As the runner reads a line: https://github.com/actions/runner, ActionCommand.cs."""
     match = COMMAND.fullmatch(line)
-    assert match is not None
     kind, title, message = match.groups()
     for code, sign in (("%0D", "\r"), ("%0A", "\n"), ("%3A", ":"), ("%2C", ","), ("%25", "%")):
         title = title.replace(code, sign)

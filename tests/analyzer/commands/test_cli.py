@@ -289,7 +289,6 @@ def test_a_reader_that_leaves_ends_it_quietly(command: str) -> None:
         stderr=subprocess.PIPE,
         cwd=ROOT,
     )
-    assert process.stdout is not None
     process.stdout.readline()
     process.stdout.close()
     assert process.stderr is not None

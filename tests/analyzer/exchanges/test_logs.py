@@ -115,7 +115,6 @@ def test_files_of_brokers_are_merged_by_time_and_copies_count_once(tmp_path: Pat
     copy = written(tmp_path / "copy.log", line(3, METADATA, number=1))
     found, capture = exchanges(one, two, copy)
     assert [each.broker.host[-1] for each in found] == ["1", "2", "1"]
-    assert capture.logs is not None
     assert capture.logs.copies == 1
 
 
@@ -125,7 +124,6 @@ def test_copies_may_have_whole_seconds(tmp_path: Path) -> None:
     whole = [re.sub(r",\d+]", "]", each, count=1) for each in lines]
     found, capture = exchanges(one, written(tmp_path / "stdout.log", *whole))
     assert len(found) == 3
-    assert capture.logs is not None
     assert capture.logs.copies == 3
 
 
@@ -144,7 +142,6 @@ def test_lines_of_other_loggers_and_cut_ones_end_nothing(tmp_path: Path) -> None
     )
     found, capture = exchanges(log)
     assert len(found) == 1
-    assert capture.logs is not None
     assert sum(capture.logs.unparsed.values()) == 1
     assert any("1 line" in each for each in capture.logs.remarks())
 
@@ -213,7 +210,6 @@ def test_a_capture_tells_that_the_zone_of_a_log_is_another(
     log = written(tmp_path / "a.log", re.sub(r"^\[.*?\]", stamp, about))
     with open_capture([sample, log], zone=zone) as capture:
         assert sum(each.logged is not None for each in capture.exchanges()) == 1
-        assert capture.logs is not None
         remarks = list(capture.logs.remarks())
     assert [remark in each for each in remarks] == [True] * bool(remark)
 

@@ -230,7 +230,6 @@ def test_pieces_of_any_size_and_number(cuts: tuple[int, ...], gap_ns: int, api: 
     for number in range(20):
         sent(wire, number, gap_ns, cuts=cuts, api=api)
     finding = sent_in_pieces(wire)
-    assert finding is not None
     assert states(finding.text, f"{gap_ns // MS} ms", f"20 of 20 {api} requests", "1.0 ms after")
 
 
@@ -309,7 +308,6 @@ def found_on(line: Line) -> Finding | None:
 def test_packets_tell_that_the_client_waits(nagle: bool, trip_ns: int) -> None:
     """In requests of any size, and whatever the way to the broker."""
     finding = found_on(in_pieces(80 * MS, nagle=nagle, trip_ns=trip_ns))
-    assert finding is not None
     assert states(finding.text, "80 ms", "10 of 10 Produce requests")
     assert found_on(in_pieces(80 * MS, 4, nagle=nagle, trip_ns=trip_ns)) is None
 
@@ -356,7 +354,6 @@ def paused(*spans: tuple[int, int]) -> Finding | None:
 
 def test_several_wait_for_the_same_moment() -> None:
     finding = paused((1000, 4000), (1500, 4010), (2000, 4020))
-    assert finding is not None
     assert states(finding.text, "stalled for 3.0 s", "3 pending requests")
     assert {name for kind, name in finding.entities if kind == "client"} == {
         "app-1",

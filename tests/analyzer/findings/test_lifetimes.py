@@ -64,7 +64,6 @@ def session(rest_ns: int, *, lifetime_ms: int = 4000, again: bool = False) -> Fi
 
 def test_a_session_that_expired() -> None:
     finding = session(5 * SECOND)
-    assert finding is not None
     assert states(finding.text, "SASL session expired", "4.0 s")
 
 
@@ -97,7 +96,6 @@ def topic(refused: int, *, deleted: bool = False, works_again: bool = False) -> 
 
 def test_a_topic_that_is_no_longer_there() -> None:
     finding = topic(3)
-    assert finding is not None
     assert finding.severity == "error"
     assert states(finding.text, "Topic t", "no longer exists")
     assert ("topic", "t") in finding.entities
@@ -109,10 +107,8 @@ def test_a_topic_that_is_there_again() -> None:
 
 def test_a_deletion_that_is_seen() -> None:
     finding = topic(9, deleted=True)
-    assert finding is not None
     assert (finding.severity, "was deleted by" in finding.text) == ("error", True)
     short = topic(1, deleted=True)
-    assert short is not None
     assert short.severity == "note"
 
 
@@ -167,7 +163,6 @@ def tiny(*wires: Wire) -> Finding | None:
 
 def test_a_producer_that_waits_for_each_response() -> None:
     finding = tiny(producing(300, pause_ns=0))
-    assert finding is not None
     assert states(finding.text, "median of 1 record", "99 %")
 
 

@@ -127,7 +127,6 @@ def alone(times: int, every: int, *, more: int = 5, value: bytes = b"v") -> Find
 
 def test_a_reader_without_a_group_is_stuck() -> None:
     told = alone(4, 5)
-    assert told is not None
     assert told.severity == "error"
     parts = ("job", "stuck at offset 5 of orders-0", "5 times within 20 s", "20 records after it")
     assert states(told.text, *parts)
@@ -149,7 +148,6 @@ def test_readers_without_a_group_that_are_well(times: int, every: int, more: int
 )
 def test_the_schema_id_of_what_a_reader_fails_on(value: bytes, said: bool) -> None:
     told = alone(4, 5, value=value)
-    assert told is not None
     assert states(told.text, "schema id 17") == said
 
 
@@ -159,7 +157,6 @@ ELSEWHERE = (2, "10.0.1.3", 9092)
 @pytest.mark.parametrize("least", [0, 4])
 def test_a_member_that_never_fetches(least: int) -> None:
     finding = member(least=least)
-    assert finding is not None
     assert states(finding.text, "app", "owned 2 partitions", "group g", "60 s", "no Fetch")
     assert states(finding.text, "orders-0", "orders-1", f"Fetch v{least} to v17")
 

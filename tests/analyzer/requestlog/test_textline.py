@@ -75,7 +75,6 @@ def test_texts_may_hold_what_structs_are_made_of(metadata: str) -> None:
         assert found.request.gap
         return
     body = found.request.body
-    assert body is not None
     (partition,) = body["topics"][0]["partitions"]
     assert partition["committed_metadata"] == metadata
     assert found.response.body == {"throttle_time_ms": 0, "topics": []}
@@ -116,7 +115,6 @@ def test_records_have_sizes_in_some_releases(records: str, size: int | None) -> 
     request = "{replica_id=-1,max_wait_time=1,min_bytes=1,max_bytes=9,isolation_level=0,topics=[]}"
     found = parsed("FETCH", 4, request, response)
     assert found.response.gap == ""
-    assert found.response.body is not None
     (partition,) = found.response.body["responses"][0]["partitions"]
     assert (partition["high_watermark"], partition["records"]) == (7, None)
     assert found.response.unknown == ("responses.partitions.records",)
@@ -148,7 +146,6 @@ def test_a_response_names_the_partitions_of_a_produce_at_debug() -> None:
 def test_produce_has_sizes_at_trace() -> None:
     found = parsed("PRODUCE", 2, "{acks=1,timeout=3,partitionSizes=[a-b-0=9,c-1=8,a-b-2=7]}")
     assert found.record_sizes == {("a-b", 0): 9, ("c", 1): 8, ("a-b", 2): 7}
-    assert found.request.body is not None
     assert [topic["name"] for topic in found.request.body["topic_data"]] == ["a-b", "c"]
 
 
@@ -290,7 +287,6 @@ def test_doubles(text: str, value: float) -> None:
         f"value={text},remove=false}}]}}],validate_only=false}}"
     )
     body = parsed("ALTER_CLIENT_QUOTAS", 0, quotas).request.body
-    assert body is not None
     assert body["entries"][0]["ops"][0]["value"] == value
 
 
@@ -312,7 +308,6 @@ def test_structs_inside_that_the_wire_does_not_show() -> None:
     body = parsed(
         "CREATE_DELEGATION_TOKEN", 0, "{renewers=[],max_life_time=-1}", token
     ).response.body
-    assert body is not None
     assert (body["principal_type"], body["principal_name"]) == ("User", "al}ice")
     assert (body["token_id"], body["hmac"]) == ("x", b"")
     found = parsed(
