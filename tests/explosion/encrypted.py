@@ -4,10 +4,15 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Iterable, Iterator
+from datetime import UTC, datetime
 from itertools import chain, count, groupby
 from operator import itemgetter
 from pathlib import Path
 from typing import Final, NamedTuple
+
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
 
 from kafkascope.captures.build import Composer
 from kafkascope.captures.limits import LIMITS
@@ -205,8 +210,6 @@ def large_certificates(n: int) -> Iterator[Talked]:
 
 def many_names(n: int) -> Iterator[Talked]:
     """TLS 1.2: failed handshakes, with certificates that have four hundred names each."""
-    from cryptography import x509
-
     names = [x509.NameAttribute(x509.NameOID.COMMON_NAME, f"name {each}") for each in range(400)]
     shown = _shown(certificate(x509.Name(names)))
     for number in range(n):
@@ -227,15 +230,8 @@ def _begun(suite: int, number: int, more: bytes) -> list[Turn]:
     return [(CLIENT, asked), *records_of(SERVER, answered + more)]
 
 
-def certificate(name: object) -> bytes:
-    from datetime import UTC, datetime
-
-    from cryptography import x509
-    from cryptography.hazmat.primitives import hashes, serialization
-    from cryptography.hazmat.primitives.asymmetric import ec
-
+def certificate(name: x509.Name) -> bytes:
     key = ec.derive_private_key(7, ec.SECP256R1())
-    assert isinstance(name, x509.Name)
     start = datetime(2026, 1, 1, tzinfo=UTC)
     builder = x509.CertificateBuilder().subject_name(name).issuer_name(name)
     builder = builder.public_key(key.public_key()).serial_number(17).not_valid_before(start)

@@ -11,6 +11,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
+from confluent_kafka import Producer
+from confluent_kafka.admin import AdminClient, NewTopic
+
 from tests.interop.brokers import Cluster, KRaftCluster
 from tests.interop.maven import BROKERS, CLIENTS, Artifact, classpath, jars
 from tests.interop.processes import ready
@@ -167,8 +170,6 @@ def make(cluster: Cluster, configs: dict[str, dict[str, str]]) -> None:
             placed = ("--topic", topic, "--partitions", "1", "--replication-factor", "1")
             cluster.tool("kafka.admin.TopicCommand", *command, *placed, *told)
         return
-    from confluent_kafka.admin import NewTopic
-
     new = [NewTopic(name, 1, 1, config=config) for name, config in configs.items()]
     admin = admin_of(cluster.bootstrap())  # kept: what it was asked ends with it
     for done in admin.create_topics(new).values():
@@ -185,8 +186,6 @@ def produce(
     count: int = COUNT,
 ) -> list[Row]:
     """Write records to a topic; with headers some have no value, too."""
-    from confluent_kafka import Producer
-
     producer = Producer(_client(cluster, **{"compression.type": codec}))
     failed: list[Any] = []
     rows: list[Row] = []
@@ -214,8 +213,6 @@ def produce(
 
 def transact(cluster: Cluster, turns: int, each: int, size: int = 1) -> None:
     """Transactions in `tx`, of which every second one is aborted."""
-    from confluent_kafka import Producer
-
     producer = Producer(_client(cluster, **{"transactional.id": "at-rest"}))
     producer.init_transactions(60)
     for turn in range(turns):
@@ -229,8 +226,6 @@ def transact(cluster: Cluster, turns: int, each: int, size: int = 1) -> None:
 
 def _compact(cluster: Cluster) -> None:
     """Write the same few keys until the cleaner has been there."""
-    from confluent_kafka import Producer
-
     producer = Producer(_client(cluster))
     end = time.monotonic() + 60
     while time.monotonic() < end:
@@ -245,8 +240,6 @@ def _compact(cluster: Cluster) -> None:
 
 def _killed(cluster: Cluster, home: Path) -> Path:
     """Start the broker again and kill it while a producer writes."""
-    from confluent_kafka import Producer
-
     node = cluster.nodes[0]
     node.start()
     node.wait(cluster.listeners)
@@ -420,8 +413,6 @@ def _begin(cluster: Cluster) -> None:
     node.wait(cluster.listeners)
     if not isinstance(cluster, KRaftCluster):
         return
-    from confluent_kafka.admin import AdminClient
-
     admin = AdminClient({"bootstrap.servers": cluster.bootstrap(), "log_level": 0})
 
     def serves() -> bool:

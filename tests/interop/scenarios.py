@@ -3,6 +3,8 @@
 from collections.abc import Callable
 
 import pytest
+from confluent_kafka import KafkaError, KafkaException
+from confluent_kafka.admin import AdminClient, NewTopic
 
 from tests.distribution import NEWEST
 from tests.interop.brokers import USERS, Cluster
@@ -21,9 +23,6 @@ def prepare(cluster: Cluster, prefix: str, copies: int = 1) -> None:
 
 def make_topics(cluster: Cluster, *names: str, copies: int = 1) -> None:
     """Topics of two partitions; not by way of the listeners whose visitors are counted."""
-    from confluent_kafka import KafkaError, KafkaException
-    from confluent_kafka.admin import AdminClient, NewTopic
-
     # librdkafka learned of the brokers meanwhile, and let go of the one it asked; or a quorum that
     # has just started changed its leader, and nobody answers what the one before had accepted.
     passing = {KafkaError._DESTROY_BROKER, KafkaError._TIMED_OUT, KafkaError.REQUEST_TIMED_OUT}

@@ -11,6 +11,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from confluent_kafka import ElectionType
+from confluent_kafka.admin import AdminClient
 
 from kafkascope.dissectors.codec.walk import fitted
 from kafkascope.dissectors.embedded.internal import CLUSTER_METADATA_ID, decode
@@ -146,8 +148,6 @@ def test_new_groups_share_groups_and_every_admin_call(
 
 def admin_of(cluster: Cluster) -> Any:
     """By way of the other listener: the visits to the clients' one are counted."""
-    from confluent_kafka.admin import AdminClient
-
     return AdminClient({"bootstrap.servers": cluster.bootstrap("INTERNAL")})
 
 
@@ -165,8 +165,6 @@ def until_whole(admin: Any, topic: str, seconds: float = 120.0) -> None:
 @contextmanager
 def troubled(cluster: Cluster, topic: str) -> Iterator[list[BaseException]]:
     """Meanwhile the broker that leads a partition restarts; the leader moves away and back."""
-    from confluent_kafka import ElectionType
-
     failures: list[BaseException] = []
 
     def trouble() -> None:

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 import pytest
+from confluent_kafka import Consumer, Producer
 
 from kafkascope.analyzer.exchanges.offline import open_capture
 from kafkascope.analyzer.exchanges.rows import row_of
@@ -200,8 +201,6 @@ def run(
 
 def use(cluster: Cluster) -> None:
     """Write, and read with a group that a second member joins and leaves."""
-    from confluent_kafka import Consumer, Producer
-
     old = older(cluster.version, "0.10")
     common: dict[str, Any] = {
         "bootstrap.servers": cluster.bootstrap(),
@@ -235,8 +234,6 @@ def use(cluster: Cluster) -> None:
 
 def use_secured(cluster: LoggingNew) -> None:
     """Alice may write, bob may not, a certificate may; a client from before 4.0 is refused."""
-    from confluent_kafka import Producer
-
     trust = {"ssl.ca.location": str(cluster.authority.certificate), "client.id": "secured"}
     pem = str(cluster.authority.issue("client"))
     login = {"security.protocol": "SASL_SSL", "sasl.mechanism": "PLAIN"}
@@ -354,8 +351,6 @@ def test_a_logger_that_is_switched_on_in_mid_run(switched_on: LoggingNew) -> Non
 
 @pytest.mark.soak
 def test_three_brokers_of_which_one_stops(java: None, authority: Authority) -> None:
-    from confluent_kafka import Producer
-
     with LoggingNew("4.4.0", 3, authority) as cluster:
         common = {"bootstrap.servers": cluster.bootstrap(), "broker.address.family": "v4"}
         make_topics(cluster, "orders", copies=3)

@@ -8,6 +8,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
+from confluent_kafka import Consumer, TopicPartition
+from confluent_kafka.admin import AdminClient
 
 from kafkascope.analyzer.logdir.model import RecoveryVerdict
 from kafkascope.analyzer.logdir.opening import AtRest, open_all_at_rest, open_at_rest
@@ -77,8 +79,6 @@ def begins(cluster: TieredCluster, topic: str) -> int:
 
 def consume(bootstrap: str) -> None:
     """Read from the begin of the topic, for which the broker fetches indexes of what it moved."""
-    from confluent_kafka import Consumer, TopicPartition
-
     consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": "unused"})
     consumer.assign([TopicPartition("orders", 0, 0)])
     read = consumer.consume(1, SECONDS)
@@ -87,8 +87,6 @@ def consume(bootstrap: str) -> None:
 
 
 def remove(bootstrap: str, topic: str) -> None:
-    from confluent_kafka.admin import AdminClient
-
     admin = AdminClient({"bootstrap.servers": bootstrap})
     for done in admin.delete_topics([topic]).values():
         done.result(SECONDS)

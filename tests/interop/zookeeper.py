@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import Final
+
+from confluent_kafka.admin import AdminClient
 
 from tests.interop.brokers import Cluster, Node
 from tests.interop.processes import until
-
-if TYPE_CHECKING:
-    from confluent_kafka.admin import AdminClient
-
 
 LOG4J: Final = """log4j.rootLogger=INFO, out
 log4j.appender.out=org.apache.log4j.ConsoleAppender
@@ -115,8 +113,6 @@ class ZooKeeperCluster(Cluster):
 def admin_of(bootstrap: str) -> AdminClient:
     """Return a client that manages topics, once the broker knows its controller: a broker with
     ZooKeeper answers before, and librdkafka gives up a minute later without having asked again."""
-    from confluent_kafka.admin import AdminClient
-
     admin = AdminClient({"bootstrap.servers": bootstrap})
     until(lambda: admin.list_topics(timeout=180).controller_id >= 0, 180)
     return admin

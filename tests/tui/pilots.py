@@ -310,3 +310,22 @@ def compare(name: str, text: str) -> None:
         path.write_text(text, encoding="utf-8")
         return
     assert text == path.read_text("utf-8"), f"{path.name}; {WRITE}=1 writes it anew"
+
+
+async def speaks_in_any_size(app: Stage, pilot: Hands) -> None:
+    """Each tab of a board says something, without a character that is not ASCII."""
+    for size in [(20, 5), (7, 2), (160, 40)]:
+        await pilot.resize_terminal(*size)
+        for _ in app.board.tabs:
+            app.board.action_tab(1)
+            app.board.enter_pane()
+            await pilot.pause()
+        app.board.zoom()
+    app.board.zoom()
+    await pilot.settle()
+    for tab in app.board.tabs:
+        assert f"[{tab}]" in text_of(app)
+        for line in text_of(app).splitlines():
+            # The scroll bar is Textual's.
+            assert line.rstrip("▁▂▃▄▅▆▇█ ").isascii(), line
+        await pilot.do("R")

@@ -240,15 +240,6 @@ def test_a_process_counts_what_a_filter_wants() -> None:
         assert [line["api"] for line in numbers.get("latency").rows()] == ["Fetch"]
 
 
-def test_a_counting_process_that_dies_leaves_what_it_had() -> None:
-    numbers = ProcessNumbers([str(DEMO)])
-    numbers._process.kill()
-    waited(numbers)
-    assert numbers.done
-    numbers.get("latency")
-    numbers.close()
-
-
 def test_what_cannot_be_read_twice_is_counted_from_the_store(store: Store) -> None:
     numbers = waited(StoreNumbers(store))
     counted = Connections().load(numbers.get("connections").dump())

@@ -10,6 +10,7 @@ import subprocess
 import sys
 import threading
 import time
+import tracemalloc
 from collections.abc import Callable
 from contextlib import suppress
 from itertools import pairwise
@@ -347,8 +348,6 @@ def test_zeros_at_the_end_are_damage() -> None:
 
 
 def test_a_bomb_stays_within_its_memory() -> None:
-    import tracemalloc
-
     for pack_up, size in ((zstd, 300 << 20), (gzip.compress, 50 << 20)):
         bomb = pack_up(WHOLE.pcapng() + pack("<II", 0x0BAD, size + 12) + bytes(size + 4))
         tracemalloc.start()

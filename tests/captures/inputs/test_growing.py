@@ -46,8 +46,6 @@ def test_the_system_tells_who_writes(tmp_path: Path) -> None:
         file.flush()
         assert being_written(str(path))
     past = time.time() - 1000
-    import os
-
     os.utime(path, (past, past))
     assert not being_written(str(path))
     assert not being_written(str(tmp_path / "nothing"))

@@ -12,6 +12,10 @@ import time
 from collections.abc import Callable
 from typing import Any
 
+from aiokafka import AIOKafkaConsumer, AIOKafkaProducer
+from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
+from confluent_kafka.admin import AdminClient
+
 from tests.interop.demo.shop import ADDRESSES
 
 ALL = ",".join(f"{address}:9092" for address in ADDRESSES)
@@ -36,7 +40,6 @@ def row(number: int, **more: object) -> bytes:
 
 def clickstream() -> None:
     """Waits for each click to be written: batches of one record. (aiokafka)"""
-    from aiokafka import AIOKafkaProducer
 
     async def run() -> None:
         producer = AIOKafkaProducer(bootstrap_servers=ALL, client_id="clickstream", linger_ms=0)
@@ -77,8 +80,6 @@ def analytics() -> None:
 
 def audit() -> None:
     """Retention has deleted what it had not read; resets to the end. (librdkafka)"""
-    from confluent_kafka import Consumer, KafkaException
-
     # What the shop writes meanwhile, so that "latest" means a loss.
     consumer = Consumer(
         rdkafka("audit", group_id="audit", auto_offset_reset="latest", enable_auto_commit=False)
@@ -118,8 +119,6 @@ def image_svc() -> None:
 
 def bulk_load() -> None:
     """Writes more a second than its quota allows. (librdkafka)"""
-    from confluent_kafka import Producer
-
     producer = Producer(rdkafka("bulk-load", linger_ms=5, batch_size=9_000, acks="all"))
     for number in range(480):
         producer.produce("catalog", row(number, text="lamp " * 30), b"%d" % number, partition=0)
@@ -130,8 +129,6 @@ def bulk_load() -> None:
 
 def crm_sync() -> None:
     """Its password was changed, and nobody told it. (librdkafka)"""
-    from confluent_kafka import Producer
-
     login = {
         "security.protocol": "SASL_PLAINTEXT",
         "sasl.mechanism": "SCRAM-SHA-256",
@@ -146,8 +143,6 @@ def crm_sync() -> None:
 
 def partner_feed() -> None:
     """May log in, may not read. (librdkafka)"""
-    from confluent_kafka import Consumer, TopicPartition
-
     login = {
         "security.protocol": "SASL_PLAINTEXT",
         "sasl.mechanism": "PLAIN",
@@ -167,8 +162,6 @@ def partner_feed() -> None:
 
 def vendor_app() -> None:
     """Speaks TLS to a listener that does not. (librdkafka)"""
-    from confluent_kafka import Producer
-
     plain = {"security.protocol": "ssl", "reconnect.backoff.max.ms": 1500}
     producer = Producer(rdkafka("vendor-app") | plain)
     producer.produce("orders", row(1))
@@ -193,8 +186,6 @@ def prometheus() -> None:
 
 def healthcheck() -> None:
     """A new connection for each look. (librdkafka)"""
-    from confluent_kafka.admin import AdminClient
-
     for _ in range(24):
         client = AdminClient(rdkafka("healthcheck") | {"bootstrap.servers": f"{ADDRESSES[1]}:9092"})
         client.list_topics("orders", timeout=5)
@@ -204,8 +195,6 @@ def healthcheck() -> None:
 
 def reports_ui() -> None:
     """Starts at a port that was made for containers: node 3 sends it to nowhere. (librdkafka)"""
-    from confluent_kafka import Producer
-
     at = {"bootstrap.servers": f"{ADDRESSES[0]}:29092"}
     patience = {"socket.connection.setup.timeout.ms": 3000, "message.timeout.ms": 9000}
     producer = Producer(rdkafka("reports-ui", acks="all") | at | patience)
@@ -216,7 +205,6 @@ def reports_ui() -> None:
 
 def payments_svc() -> None:
     """Commits, aborts; a second instance with the same id comes and fences it. (librdkafka)"""
-    from confluent_kafka import KafkaException, Producer
 
     def instance(number: int) -> Producer:
         conf = rdkafka(f"payments-svc-{number}", compression_type="lz4", linger_ms=20)
@@ -254,7 +242,6 @@ def payments_svc() -> None:
 
 def ledger() -> None:
     """Reads what was committed, and waits where a transaction is open. (aiokafka)"""
-    from aiokafka import AIOKafkaConsumer
 
     async def run() -> None:
         consumer = AIOKafkaConsumer(
@@ -280,8 +267,6 @@ def ledger() -> None:
 
 def checkout() -> None:
     """Gives up after a second and a half; the answer comes later. (librdkafka)"""
-    from confluent_kafka import Producer
-
     # Broker 2 stands still meanwhile; it leads partition 1.
     fast = {"socket.timeout.ms": 1500, "request.timeout.ms": 1500, "message.timeout.ms": 8000}
     producer = Producer(rdkafka("checkout", acks="all", linger_ms=5) | fast)
@@ -296,8 +281,6 @@ def checkout() -> None:
 
 def invoicing() -> None:
     """Every codec there is, acknowledged in every way. (librdkafka)"""
-    from confluent_kafka import Producer
-
     for codec, acks in (
         ("gzip", "all"),
         ("snappy", "1"),

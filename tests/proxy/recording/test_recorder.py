@@ -242,21 +242,6 @@ async def test_wireshark_has_nothing_to_complain_about(path: Path, checks: tuple
         assert bool(done.stdout) is found, done.stdout
 
 
-async def test_files_rotate_and_the_oldest_go(tmp_path: Path) -> None:
-    recorder = Recorder(tmp_path / "r.pcapng", rotate_bytes=300_000, keep_bytes=900_000)
-    async with proxied(answer, recorder=recorder) as proxy:
-        client = await proxy.client()
-        for number in range(30):
-            await client.ask(kit.produce(size=100_000, correlation_id=number))
-            await until(lambda: recorder.idle)  # a batch may not be cut
-    files = sorted(tmp_path.iterdir())
-    assert files == recorder.files
-    assert 1 < len(files) <= 4
-    assert sum(f.stat().st_size for f in files) <= 1_000_000
-    for path in files:
-        exchanges_of(path)
-
-
 async def test_a_disk_that_hangs_stops_nobody(path: Path) -> None:
     os.mkfifo(path)
     reading = os.open(path, os.O_RDONLY | os.O_NONBLOCK)  # opened, never read

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 from collections.abc import Iterator
 from typing import Any
 
@@ -132,8 +133,6 @@ def test_addresses_become_ours_in_every_version(key: int, version: int) -> None:
 
 
 def test_a_listener_accepts_before_the_response_is_sent() -> None:
-    import socket
-
     bench = kit.Bench()
     bench.feed(CLIENT, kit.request(kit.METADATA, 12))
     actions = bench.feed(BROKER, kit.response(kit.METADATA, 12, {"brokers": [kit.endpoint(2)]}))
@@ -254,8 +253,6 @@ def test_a_broker_that_moves_keeps_its_listener() -> None:
 def test_a_port_that_is_taken_ends_the_connection_instead_of_leaking(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    import socket
-
     with socket.create_server(("127.0.0.1", 0)) as taken:
         bench = kit.Bench()
         bench.nodes.port_base = taken.getsockname()[1] - 2

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import pickle
+import re
 import threading
 from dataclasses import replace
 from pathlib import Path
@@ -110,8 +111,6 @@ def test_texts_go_from_the_front() -> None:
     store.texts.extend(["one", "zwölf", "three"])
     store.texts.drop(1)
     assert [store.texts[n] for n in range(len(store.texts))] == ["zwölf", "three"]
-    import re
-
     assert store.texts.rows_with(re.compile(b"thr")) == [1]
     # What begins in one text and ends in the next is in neither.
     assert store.texts.rows_with(re.compile(b"fthr")) == []

@@ -31,7 +31,7 @@ from kafkascope.tui.screens.board import Board, BoardSpec
 from tests.kit.samples import SAMPLES
 from tests.matrix import each_nth
 from tests.small_tables import FEW, small_tables  # noqa: F401  (a fixture)
-from tests.tui.pilots import ReadScene, compare, perform, text_of
+from tests.tui.pilots import ReadScene, compare, perform, speaks_in_any_size, text_of
 
 if TYPE_CHECKING:
     from kafkascope.analyzer.findings.view import DetectorInput
@@ -121,21 +121,7 @@ async def test_what_is_still_counted_is_not_called_fine(app, pilot, scene) -> No
 @pytest.mark.parametrize("board", each_nth(BOARDS, 3), ids=lambda board: board.title)
 @pytest.mark.shown(plain=True)
 async def test_each_tab_says_something_in_any_size_and_in_ascii(app, pilot, board) -> None:
-    for size in [(20, 5), (7, 2), (160, 40)]:
-        await pilot.resize_terminal(*size)
-        for _ in board.tabs:
-            app.board.action_tab(1)
-            app.board.enter_pane()
-            await pilot.pause()
-        app.board.zoom()
-    app.board.zoom()
-    await pilot.settle()
-    for tab in board.tabs:
-        assert f"[{tab}]" in text_of(app)
-        for line in text_of(app).splitlines():
-            # The scroll bar is Textual's.
-            assert line.rstrip("▁▂▃▄▅▆▇█ ").isascii(), line
-        await pilot.do("R")
+    await speaks_in_any_size(app, pilot)
 
 
 @pytest.mark.shown(connections.BOARD)
@@ -392,12 +378,7 @@ def test_screens_show_what_small_tables_kept(path: Path) -> None:
         perform(board_of(number), scene.fresh(), steps)
 
 
-@pytest.fixture(scope="module")
-def tour() -> ReadScene:
-    return ReadScene(SAMPLES / "demo.pcap.zst")
-
-
-@pytest.mark.shown(map_screen.BOARD, of="tour")
+@pytest.mark.shown(map_screen.BOARD, of="shop")
 async def test_enter_shows_the_exchanges_behind_an_edge_of_the_map(app, pilot, scene) -> None:
     await pilot.press("enter")
     await pilot.do(*["down"] * 7)
@@ -412,7 +393,7 @@ async def test_enter_shows_the_exchanges_behind_an_edge_of_the_map(app, pilot, s
         compile_filter(text)
 
 
-@pytest.mark.shown(map_screen.BOARD, of="tour")
+@pytest.mark.shown(map_screen.BOARD, of="shop")
 async def test_the_map_groups_by_other_names(app, pilot) -> None:
     await pilot.do("B")
     assert "billing-2" in text_of(app).split("Application]")[0]

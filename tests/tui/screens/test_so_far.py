@@ -195,6 +195,7 @@ def test_a_reader_that_dies_leaves_numbers_that_are_not_called_final() -> None:
     while not numbers.done:
         numbers.advance()
     assert numbers.failure
+    numbers.get("latency")
     numbers.close()
 
 

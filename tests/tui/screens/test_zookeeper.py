@@ -10,7 +10,7 @@ from kafkascope.analyzer.statistics.model import Line
 from kafkascope.tui.screens import groups, zookeeper
 from kafkascope.tui.screens.zookeeper import data_lines, tree
 from tests.kit.samples import CAPTURES, SAMPLES
-from tests.tui.pilots import ReadScene, compare, text_of
+from tests.tui.pilots import ReadScene, compare, speaks_in_any_size, text_of
 
 
 @pytest.fixture(scope="module")
@@ -41,18 +41,7 @@ async def test_tabs_look_as_they_did(app, pilot) -> None:
 
 @pytest.mark.shown(zookeeper.BOARD, plain=True)
 async def test_each_tab_says_something_in_any_size_and_in_ascii(app, pilot) -> None:
-    for size in [(20, 5), (7, 2), (160, 40)]:
-        await pilot.resize_terminal(*size)
-        for _ in app.board.tabs:
-            app.board.action_tab(1)
-            app.board.enter_pane()
-            await pilot.pause()
-    await pilot.settle()
-    for tab in app.board.tabs:
-        assert f"[{tab}]" in text_of(app)
-        for line in text_of(app).splitlines():
-            assert line.rstrip("▁▂▃▄▅▆▇█ ").isascii(), line
-        await pilot.do("R")
+    await speaks_in_any_size(app, pilot)
 
 
 @pytest.mark.shown(zookeeper.BOARD)

@@ -11,7 +11,7 @@ from kafkascope.analyzer.filter.known import Known
 from kafkascope.analyzer.filter.saved import write_saved
 from kafkascope.tui.data.store import Store
 from kafkascope.tui.settings.colours import Colours, colours_path, style_of
-from kafkascope.tui.settings.palette import LIGHT, STYLES, use
+from kafkascope.tui.settings.palette import DARK, LIGHT, STYLES, use
 from tests.tui.pilots import found, run
 
 
@@ -101,6 +101,7 @@ def test_names_of_colours_follow_the_ground() -> None:
         assert style_of("good").color == Color.parse(LIGHT["good"])
     finally:
         use(dark=True)
+    assert style_of("good").color == Color.parse(DARK["good"])
 
 
 def drawn(app, word: str):

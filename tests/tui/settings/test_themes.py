@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 from rich.color import Color
+from textual.app import App
 
 from kafkascope.tui.app import ScopeApp
 from kafkascope.tui.data.store import Store
@@ -125,18 +126,7 @@ def test_both_grounds_have_the_same_roles() -> None:
     assert palette.DARK.keys() == palette.LIGHT.keys()
 
 
-def test_colours_follow_the_ground() -> None:
-    try:
-        palette.use(dark=False)
-        assert palette.STYLES["!"].color == Color.parse(palette.LIGHT["!"])
-    finally:
-        palette.use(dark=True)
-    assert palette.STYLES["!"].color == Color.parse(palette.DARK["!"])
-
-
 def test_an_unknown_theme_is_told_with_the_nearest_one() -> None:
-    from textual.app import App
-
     app: App[None] = App()
     try:
         assert register(app, "kafkascope-ligth") == (
