@@ -1,7 +1,5 @@
 """Messages of a connection as they come: the same as the exchanges of the capture."""
 
-from __future__ import annotations
-
 from collections import Counter
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Captures for assistants: the tools, their bounds, and the protocol with its own client."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 import subprocess

@@ -1,7 +1,5 @@
 """First bytes of each protocol, by side and name."""
 
-from __future__ import annotations
-
 from kafkascope.captures.signatures import Side
 
 CLIENTS = {

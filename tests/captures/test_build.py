@@ -1,7 +1,5 @@
 """Composed conversations are valid to the last checksum and come back as what went in."""
 
-from __future__ import annotations
-
 import logging
 import shutil
 import struct

@@ -1,7 +1,5 @@
 """One packet for people."""
 
-from __future__ import annotations
-
 import pytest
 
 from kafkascope.captures.build import Composer

@@ -1,7 +1,5 @@
 """Live capture: the program that captures, and what it refuses."""
 
-from __future__ import annotations
-
 import sys
 from pathlib import Path
 

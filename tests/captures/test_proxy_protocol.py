@@ -1,7 +1,5 @@
 """Headers of the PROXY protocol, from exact bytes."""
 
-from __future__ import annotations
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st

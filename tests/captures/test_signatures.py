@@ -1,7 +1,5 @@
 """The table of signatures: the first bytes of each protocol, and what may stand in their place."""
 
-from __future__ import annotations
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st

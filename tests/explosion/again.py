@@ -1,8 +1,6 @@
 """Real captures in which all happens again and again: each copy later than the one before it, on
 connections of its own; with the same clients, groups and topics, or with others each time."""
 
-from __future__ import annotations
-
 import re
 import struct
 from collections.abc import Iterator

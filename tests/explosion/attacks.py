@@ -1,8 +1,6 @@
 """All hostile captures: little that pretends, or expands, to be much. Each grows with one number,
 so that what a command takes at n and at 2n tells how it grows."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, Final, NamedTuple

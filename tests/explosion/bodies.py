@@ -1,7 +1,5 @@
 """Bodies of messages with very many, or very long, parts."""
 
-from __future__ import annotations
-
 import struct
 from typing import Any
 

@@ -1,8 +1,6 @@
 """Hostile captures that follow from the declarations: each array of each message made long, each
 message sent often with all its values changing, and with all of them but one."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from typing import Any, Final
 

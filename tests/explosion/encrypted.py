@@ -1,7 +1,5 @@
 """Connections with TLS that nobody has, and the key logs to read them inside of the capture."""
 
-from __future__ import annotations
-
 import hashlib
 from collections.abc import Callable, Iterable, Iterator
 from datetime import UTC, datetime

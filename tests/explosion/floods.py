@@ -1,7 +1,5 @@
 """Floods of connections: bare packets, made fast, for there are hundreds of thousands."""
 
-from __future__ import annotations
-
 import struct
 from collections.abc import Iterable
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Very many frames, clients, groups, sessions and connections."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator
 from typing import Any
 

@@ -1,7 +1,5 @@
 """CPU time and peak memory of a command in a process of its own, under limits."""
 
-from __future__ import annotations
-
 import json
 import os
 import signal

@@ -1,7 +1,5 @@
 """Packets, and blocks of pcapng, that nobody sends: below Kafka, where streams are put together."""
 
-from __future__ import annotations
-
 import struct
 from collections.abc import Iterable, Iterator
 from io import BytesIO

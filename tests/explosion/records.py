@@ -1,7 +1,5 @@
 """Records that pretend, or expand, to be much."""
 
-from __future__ import annotations
-
 import struct
 from collections.abc import Callable
 

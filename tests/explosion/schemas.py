@@ -1,7 +1,5 @@
 """Schemas that are many, large, or said in many places, and HTTP that never comes to its end."""
 
-from __future__ import annotations
-
 import gzip
 import json
 import struct

@@ -1,8 +1,6 @@
 """Connections without end, with little or nothing in them: memory stays the same however many they
 are."""
 
-from __future__ import annotations
-
 import struct
 from collections.abc import Callable, Iterator
 from pathlib import Path

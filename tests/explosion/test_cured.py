@@ -1,7 +1,5 @@
 """What once took minutes or gigabytes, through the commands; `test_growth` measures everything."""
 
-from __future__ import annotations
-
 import csv
 import json
 import sys

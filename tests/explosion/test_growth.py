@@ -2,8 +2,6 @@
 input, memory stays below a limit, nothing crashes. Takes hours; `make soak`. With
 `-o log_cli=true --log-cli-level=INFO` each test says what was measured."""
 
-from __future__ import annotations
-
 import logging
 from collections.abc import Callable
 from functools import cache

@@ -1,8 +1,6 @@
 """What registries, and topics that pretend to be theirs, can say without end; with
 `tests/explosion/schemas.py` in `test_growth`."""
 
-from __future__ import annotations
-
 import json
 import zlib
 from collections.abc import Callable

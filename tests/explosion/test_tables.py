@@ -1,7 +1,5 @@
 """Tables of what is little in a capture and much in a table."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable
 from itertools import chain

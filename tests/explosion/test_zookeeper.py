@@ -1,7 +1,5 @@
 """Conversations with ZooKeeper without end, in small: every attack is read, told and cut."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

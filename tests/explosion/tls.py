@@ -1,7 +1,5 @@
 """Floods of connections with TLS, each with a little of it, and key logs to go with them."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from hashlib import sha256
 from pathlib import Path

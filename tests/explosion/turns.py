@@ -1,7 +1,5 @@
 """What hostile captures are made of: connections, turns of each side, batches nobody looked at."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from itertools import chain, count
 from pathlib import Path

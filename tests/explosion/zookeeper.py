@@ -1,7 +1,5 @@
 """Conversations with ZooKeeper without end: nodes, paths, operations, events, sessions, counts."""
 
-from __future__ import annotations
-
 import json
 import struct
 from collections.abc import Iterable, Iterator, Sequence

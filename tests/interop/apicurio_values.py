@@ -1,7 +1,5 @@
 """Schemas and values that Apicurio's serializers are given, with what is shown of them."""
 
-from __future__ import annotations
-
 import base64
 import json
 from typing import Any

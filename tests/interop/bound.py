@@ -1,7 +1,5 @@
 """Runs the scenarios of `bindings/scenarios` in the tests of one binding."""
 
-from __future__ import annotations
-
 import json
 import os
 import re

@@ -2,8 +2,6 @@
 it at each capture point.
 """
 
-from __future__ import annotations
-
 import signal
 import socket
 import struct

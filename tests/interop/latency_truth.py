@@ -4,8 +4,6 @@ It puts streams together itself, knows of Kafka the first bytes of a frame, and 
 the program, so that the two can be compared.
 """
 
-from __future__ import annotations
-
 import struct
 import subprocess
 from collections import defaultdict

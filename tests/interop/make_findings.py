@@ -7,8 +7,6 @@ requests where no client of today makes the mistake. Ports and folders are fixed
 on the wire name no machine.
 """
 
-from __future__ import annotations
-
 import gzip
 import shutil
 import sys

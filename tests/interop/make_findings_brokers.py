@@ -1,7 +1,5 @@
 """Scenarios of `make_findings`: brokers and leaders in trouble, addresses, quotas, rights."""
 
-from __future__ import annotations
-
 import socket
 import ssl
 import struct

@@ -1,8 +1,6 @@
 """What the scenarios of `make_findings` share: where they run, clients, hand-made requests, and the
 table in which they are registered."""
 
-from __future__ import annotations
-
 import signal
 import socket
 import struct

@@ -2,8 +2,6 @@
 is true of them: which member read which offsets, what it committed, what the broker kept.
 """
 
-from __future__ import annotations
-
 import json
 import subprocess
 import sys

@@ -2,8 +2,6 @@
 of their own, links may be long or lossy, and nothing is at an address that nobody has. As root.
 """
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable
 

@@ -1,7 +1,5 @@
 """Scenarios of `make_findings` about producers, batches, and what else comes to a broker."""
 
-from __future__ import annotations
-
 import os
 import struct
 import time

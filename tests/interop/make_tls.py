@@ -7,8 +7,6 @@ happens in each is its line in `tls_cases.py`; needs Java, Maven, Go, Node, tsha
 run tcpdump.
 """
 
-from __future__ import annotations
-
 import argparse
 import gzip
 import json

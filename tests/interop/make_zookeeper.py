@@ -13,8 +13,6 @@ Groups: two servers, each an ensemble of its own with nodes of the same paths, a
 `orders-2`, and the second member claims in vain; in the second one all is as it should be.
 """
 
-from __future__ import annotations
-
 import signal
 import socket
 import struct

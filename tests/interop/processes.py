@@ -1,7 +1,5 @@
 """Programs that tests start: run to their end, waited for, ended; tcpdump while something runs."""
 
-from __future__ import annotations
-
 import os
 import re
 import signal

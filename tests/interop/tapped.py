@@ -3,8 +3,6 @@
 The binding takes it for kafkascope. Lines of the log: `PID > LINE` to kafkascope, `PID < LINE` from
 it."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

@@ -1,8 +1,6 @@
 """Apicurio's own serializers for Java: what they make of a value is decoded as that value, by the
 schemas of a real registry."""
 
-from __future__ import annotations
-
 import itertools
 import json
 from collections.abc import Iterator

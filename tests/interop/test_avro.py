@@ -1,7 +1,5 @@
 """Our Avro against Apache's: both forms of a value, canonical forms, what readers can read."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Any
 

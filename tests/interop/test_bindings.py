@@ -1,7 +1,5 @@
 """Each binding does all scenarios with a client of its language, before a broker and a capture."""
 
-from __future__ import annotations
-
 import io
 import os
 import subprocess

@@ -1,8 +1,6 @@
 """A value that is edited while its frame is held arrives at a real consumer with a real
 deserializer."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 from collections.abc import Callable, Iterator

@@ -1,8 +1,6 @@
 """The extension for JUnit beside what starts brokers in tests of Java: Kafka's own test kit,
 Testcontainers, Spring."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 from pathlib import Path

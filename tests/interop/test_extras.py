@@ -3,8 +3,6 @@
 tests/test_extras.py hides modules, which is fast; here they are not installed.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import shlex

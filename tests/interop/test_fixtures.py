@@ -4,8 +4,6 @@ Those of the samples, and the whole generated matrix. What a release or kio does
 removed versions) is read by the other release; what none of them knows is counted.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from functools import cache
 from typing import Any

@@ -2,8 +2,6 @@
 at both ends of a network that is far, thin, or lossy, captured at three points of it.
 """
 
-from __future__ import annotations
-
 import re
 import statistics
 from collections.abc import Iterator, Mapping, Sequence

@@ -1,8 +1,6 @@
 """Real clients through mitmdump with our add-on, before three brokers: with the mitmproxy that is
 installed (11), and with a 12 in an environment of its own, which needs Python 3.12."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import signal

@@ -1,8 +1,6 @@
 """Real clients through the proxy, before three brokers: the records are exact, nobody goes past it,
 and what it recorded decodes to the last byte and is what was seen live."""
 
-from __future__ import annotations
-
 import threading
 import time
 from collections.abc import Callable, Iterator

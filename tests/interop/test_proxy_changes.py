@@ -1,7 +1,5 @@
 """What applications see when rules reach into fields and records: the table of docs/faults.md."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from pathlib import Path
 

@@ -4,8 +4,6 @@ docs/faults.md tells users what is asserted here. Times are short (2 s where cli
 answer), so that a fault costs seconds.
 """
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field

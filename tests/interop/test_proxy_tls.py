@@ -1,7 +1,5 @@
 """TLS on either leg, or both, with real clients and real brokers: certificates, passwords."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from pathlib import Path
 

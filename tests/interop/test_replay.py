@@ -1,8 +1,6 @@
 """Captures sent to fresh clusters again get the same answers, but for what releases do differently.
 Those of the samples, and traffic recorded here and now, whose records are there afterwards."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import re

@@ -1,8 +1,6 @@
 """Brokers with request loggers of Kafka's own configuration: each line is understood, and says what
 a capture of the same minute says."""
 
-from __future__ import annotations
-
 import socket
 import struct
 from collections import Counter, defaultdict

@@ -1,8 +1,6 @@
 """Real serializers with a real registry: what was written is what is decoded, wherever the schemas
 come from."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """The terminal UI on a live proxy: a real client's traffic shows while it happens."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from pathlib import Path
 

@@ -1,8 +1,6 @@
 """Kafka over TLS by real clients: what we decrypt is what tshark decrypts with the same key log,
 and exchanges and records are what the clients did."""
 
-from __future__ import annotations
-
 import json
 from collections import Counter
 from collections.abc import Callable, Iterator

@@ -1,7 +1,5 @@
 """Encrypted traffic on loopback is read while it passes; the key log comes after the packets."""
 
-from __future__ import annotations
-
 import json
 import os
 import shutil

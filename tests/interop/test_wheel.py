@@ -1,8 +1,6 @@
 """The wheel: the same from the tree and from the sdist, a good neighbour of proxy.py of PyPI. And
 what an index is given: distributions, checked as it checks them, installed as users do."""
 
-from __future__ import annotations
-
 import os
 import re
 import sys

@@ -3,8 +3,6 @@
 The truth beside our encrypted captures is made of it, and of what the clients say they did.
 """
 
-from __future__ import annotations
-
 import hashlib
 import re
 import struct

@@ -1,7 +1,5 @@
 """Wheels and source distributions."""
 
-from __future__ import annotations
-
 import sys
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """One broker with ZooKeeper, as all were before KRaft: old releases, and old message formats."""
 
-from __future__ import annotations
-
 from typing import Final
 
 from confluent_kafka.admin import AdminClient

@@ -1,7 +1,5 @@
 """Record batches for tests, written by hand: magic 2 without compression."""
 
-from __future__ import annotations
-
 import struct
 
 import google_crc32c

@@ -1,7 +1,5 @@
 """A broker in a thread that answers every request somehow: with blank answers, or badly."""
 
-from __future__ import annotations
-
 import socket
 import struct
 import threading

@@ -1,7 +1,5 @@
 """Packets and capture files for tests, made in code; and events in a form that can be compared."""
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from io import BytesIO

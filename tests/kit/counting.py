@@ -1,7 +1,5 @@
 """Exchanges with their rows, ways to cut them into parts, and statistics that count them."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from functools import cache
 from itertools import pairwise

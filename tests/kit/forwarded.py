@@ -1,7 +1,5 @@
 """Connections that a proxy forwards byte by byte: a capture has both of its sides."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 from kafkascope.captures.build import Composer

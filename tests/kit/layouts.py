@@ -1,7 +1,5 @@
 """Structs of layouts, and leaves of trees."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from kafkascope.dissectors.codec.tree import Node

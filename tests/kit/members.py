@@ -1,7 +1,5 @@
 """Members of a group, and what they send at exact times."""
 
-from __future__ import annotations
-
 from fractions import Fraction
 from typing import Any, TypeAlias
 

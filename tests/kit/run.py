@@ -1,7 +1,5 @@
 """Run commands in this process: a program takes a third of a second to start."""
 
-from __future__ import annotations
-
 from collections.abc import Container
 from typing import Any
 

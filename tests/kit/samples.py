@@ -1,7 +1,5 @@
 """Where samples, captures and documents are, and what captures hold as exchanges and rows."""
 
-from __future__ import annotations
-
 import re
 from dataclasses import fields
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Captures of schema-encoded records with their schemas: see `captures/schemas/README.md`."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Final

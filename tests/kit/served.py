@@ -1,7 +1,5 @@
 """A sample as a broker in this process, for tests of `proxy.serve`."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import AsyncIterator, Iterator
 from contextlib import AsyncExitStack, asynccontextmanager, contextmanager

@@ -1,7 +1,5 @@
 """Captures of Kafka traffic made of a seed, with all that goes wrong on networks and in files."""
 
-from __future__ import annotations
-
 import gzip
 from collections.abc import Callable
 from pathlib import Path

@@ -1,7 +1,5 @@
 """A connection that a capture holds before and after address translation."""
 
-from __future__ import annotations
-
 from io import BytesIO
 from ipaddress import ip_address
 from struct import pack

@@ -1,7 +1,5 @@
 """Recorded answers of brokers, made wrong: what a target of `replay` may say."""
 
-from __future__ import annotations
-
 import random
 import struct
 from collections.abc import Mapping

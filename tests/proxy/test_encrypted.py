@@ -1,7 +1,5 @@
 """An encrypted capture with its key log is served, and replayed, as the same traffic in plain."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 from pathlib import Path

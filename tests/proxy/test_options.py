@@ -1,7 +1,5 @@
 """Options of the proxy on real sockets: what clients are told as addresses and versions."""
 
-from __future__ import annotations
-
 import socket
 from typing import Any
 

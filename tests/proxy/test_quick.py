@@ -1,7 +1,5 @@
 """The quick path does what the long path does, with rules that do not care and with recordings."""
 
-from __future__ import annotations
-
 import itertools
 
 from hypothesis import given, settings

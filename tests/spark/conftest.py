@@ -1,7 +1,5 @@
 """One Spark session for all tests: starting one takes longer than most of what is tested."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any

@@ -1,8 +1,6 @@
 """Python environments of their own, for what does not live beside mitmproxy: made once, kept in
 .cache."""
 
-from __future__ import annotations
-
 import hashlib
 import sys
 from pathlib import Path

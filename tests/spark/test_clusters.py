@@ -1,7 +1,5 @@
 """The same job on clusters of several processes, with the packaged code."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

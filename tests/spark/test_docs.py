@@ -1,7 +1,5 @@
 """docs/spark.md: its tables are those of the code, its questions have answers in both languages."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 from typing import Any

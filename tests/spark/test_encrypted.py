@@ -1,7 +1,5 @@
 """Tasks of Spark decrypt what one process decrypts, and leave no secret anywhere."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import tempfile

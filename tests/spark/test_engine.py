@@ -1,7 +1,5 @@
 """The Spark engine makes the tables of the plain one, however the work is cut."""
 
-from __future__ import annotations
-
 import shutil
 from dataclasses import replace
 from pathlib import Path

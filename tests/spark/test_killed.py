@@ -1,7 +1,5 @@
 """Killed at any moment and run again: the same tables, nothing twice, nothing left behind."""
 
-from __future__ import annotations
-
 import os
 import signal
 import subprocess

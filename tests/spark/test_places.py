@@ -1,7 +1,5 @@
 """Inputs that are no files of this machine: a real S3 server on loopback."""
 
-from __future__ import annotations
-
 import os
 import re
 import subprocess

@@ -1,7 +1,5 @@
 """Starting Spark: what is said when it cannot be, and what is swept."""
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 from types import SimpleNamespace

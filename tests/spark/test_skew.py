@@ -1,8 +1,6 @@
 """Work that does not divide well: one connection with most of the bytes, and connections without
 end. Memory of workers stays bounded, and the tables are the same."""
 
-from __future__ import annotations
-
 import json
 import os
 import re

@@ -1,7 +1,5 @@
 """Captures as DataFrames: `spark.read.format("kafkascope")`, in batches and as a stream."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import subprocess

@@ -1,7 +1,5 @@
 """From where on Spark is faster, by a sample of the input; without Spark."""
 
-from __future__ import annotations
-
 import gzip
 from pathlib import Path
 

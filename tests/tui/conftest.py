@@ -1,8 +1,6 @@
 """The demo capture, read once; `async def` tests, done in the program; pilots that wait for all
 that is to be done."""
 
-from __future__ import annotations
-
 import inspect
 from pathlib import Path
 from typing import Any

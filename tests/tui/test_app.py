@@ -1,7 +1,5 @@
 """Keys and screens, with the demo capture already read; screens as the text of their strips."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 import pytest

@@ -1,7 +1,5 @@
 """The `kafkascope` command as users run it: a process, its streams, its exit code."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

@@ -1,7 +1,5 @@
 """The help of every command: sections, verbs, widths, and a text for each option."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 

@@ -1,7 +1,5 @@
 """Screens in the program: switching, numbers, filters and what is around them."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable
 from contextlib import closing

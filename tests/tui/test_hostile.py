@@ -1,7 +1,5 @@
 """The UI on a real capture whose every name is hostile: nothing of it reaches the terminal."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Any
 

@@ -1,8 +1,6 @@
 """Keys: none for two things on a screen, an id for each, a page that says what is true, and none
 without a test that presses it."""
 
-from __future__ import annotations
-
 import ast
 import re
 import runpy

@@ -1,7 +1,5 @@
 """Every command that writes traffic to a file makes it anew, for its owner alone."""
 
-from __future__ import annotations
-
 import os
 import stat
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """Keys and values by their schemas in the tree of an exchange, with their bytes."""
 
-from __future__ import annotations
-
 import struct
 import threading
 import zlib

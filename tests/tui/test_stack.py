@@ -1,7 +1,5 @@
 """Going in and back: the stack of views, and that each view is restored as it was left."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

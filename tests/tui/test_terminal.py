@@ -1,7 +1,5 @@
 """The real program on real captures in a real terminal."""
 
-from __future__ import annotations
-
 import pytest
 
 from tests.terminals import PROGRAM, Terminal

@@ -1,7 +1,5 @@
 """The add-on in the mitmproxy that is installed: options, commands, metadata, what it refuses."""
 
-from __future__ import annotations
-
 import asyncio
 import warnings
 from collections.abc import Coroutine, Iterator

@@ -1,7 +1,5 @@
 """What the parts of a TCP flow say, without mitmproxy."""
 
-from __future__ import annotations
-
 import time
 from dataclasses import dataclass
 from types import SimpleNamespace

@@ -1,7 +1,5 @@
 """The layer of scapy: the same bytes as the library's, fields that read and build, and fuzz."""
 
-from __future__ import annotations
-
 import doctest
 import pickle
 import random

@@ -1,7 +1,5 @@
 """The extcap protocol, without Wireshark: calls, sentences, and the commands that capture."""
 
-from __future__ import annotations
-
 import re
 import subprocess
 from pathlib import Path

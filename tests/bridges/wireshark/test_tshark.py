@@ -1,7 +1,5 @@
 """The extcap program with tshark and dumpcap: listed, asked, captured from, stopped."""
 
-from __future__ import annotations
-
 import json
 import os
 import shutil

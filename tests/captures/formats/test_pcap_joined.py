@@ -1,7 +1,5 @@
 """Captures joined with cat: the headers between their records are no records."""
 
-from __future__ import annotations
-
 import gzip
 from pathlib import Path
 

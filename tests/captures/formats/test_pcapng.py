@@ -1,7 +1,5 @@
 """pcapng blocks: sections, clocks, old blocks, what is skipped and what is kept."""
 
-from __future__ import annotations
-
 from io import BytesIO
 from struct import pack
 from typing import Any

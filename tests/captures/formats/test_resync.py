@@ -1,7 +1,5 @@
 """Behind damage: all that is whole is read, and nothing else is taken for it."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from random import Random
 from struct import pack

@@ -1,7 +1,5 @@
 """Opening inputs: what is read, in what order, and the one sentence for what is not."""
 
-from __future__ import annotations
-
 import bz2
 import gzip
 import lzma

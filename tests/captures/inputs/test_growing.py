@@ -1,7 +1,5 @@
 """Inputs that are still written, files without an end, and a reader that is stopped."""
 
-from __future__ import annotations
-
 import os
 import threading
 import time

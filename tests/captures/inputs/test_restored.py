@@ -1,7 +1,5 @@
 """Captures that were written through a terminal: what it changed, and what programs said there."""
 
-from __future__ import annotations
-
 import gzip
 from pathlib import Path
 

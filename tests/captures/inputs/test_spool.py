@@ -1,7 +1,5 @@
 """The ring gives back what was written, or says that it is gone."""
 
-from __future__ import annotations
-
 import errno
 import os
 from pathlib import Path

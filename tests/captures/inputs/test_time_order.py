@@ -1,7 +1,5 @@
 """Files whose packets are not in the order of their times are read as those in order."""
 
-from __future__ import annotations
-
 from contextlib import suppress
 from pathlib import Path
 from random import Random

@@ -1,7 +1,5 @@
 """Captures of the same traffic are read as the whole that they come from."""
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Iterable
 from pathlib import Path

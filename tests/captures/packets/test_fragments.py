@@ -1,7 +1,5 @@
 """Fragments of IP packets bring the bytes that the whole packets would have brought."""
 
-from __future__ import annotations
-
 import random
 import tracemalloc
 from collections.abc import Callable

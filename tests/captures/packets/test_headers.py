@@ -1,7 +1,5 @@
 """Link, IP and TCP headers: our reading against scapy's, which builds the packets."""
 
-from __future__ import annotations
-
 import logging
 from typing import Any
 

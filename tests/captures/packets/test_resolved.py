@@ -1,7 +1,5 @@
 """Host names that captures resolve: DNS messages, blocks of pcapng, TLS hellos, hosts files."""
 
-from __future__ import annotations
-
 import ssl
 import struct
 from pathlib import Path

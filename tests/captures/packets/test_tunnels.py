@@ -1,7 +1,5 @@
 """Packets in packets: what scapy wraps, we unwrap."""
 
-from __future__ import annotations
-
 import logging
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Parts of captures and indexes of one pcap, held against a single walk."""
 
-from __future__ import annotations
-
 import pickle
 
 from kafkascope.captures.errors import CutShort

@@ -1,7 +1,5 @@
 """Parts of captures: together they are the whole, whatever the sizes, the format and the damage."""
 
-from __future__ import annotations
-
 import gzip
 import itertools
 from random import Random

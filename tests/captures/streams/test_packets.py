@@ -1,7 +1,5 @@
 """The packets of chosen connections, and no others."""
 
-from __future__ import annotations
-
 import gzip
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Reassembly by tables: segments in, events out."""
 
-from __future__ import annotations
-
 import gc
 import random
 

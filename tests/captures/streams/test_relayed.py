@@ -1,7 +1,5 @@
 """Connections that a proxy forwards with the same bytes are marked."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from unittest.mock import patch
 

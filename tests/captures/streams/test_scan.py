@@ -1,7 +1,5 @@
 """The bulk path gives what the path packet by packet gives."""
 
-from __future__ import annotations
-
 import random
 import struct
 import subprocess

@@ -1,7 +1,5 @@
 """Whether several readers of one input are worth it."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Connections that a capture holds before and after address translation are read once."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from struct import pack
 

@@ -1,7 +1,5 @@
 """A broker's certificate, for handshakes in memory."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """Secrets of the handshake that RFC 8448 prints."""
 
-from __future__ import annotations
-
 HEX = bytes.fromhex
 
 

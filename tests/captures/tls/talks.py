@@ -1,7 +1,5 @@
 """Handshakes of OpenSSL's, both ends in memory."""
 
-from __future__ import annotations
-
 import ssl
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """What certificates say, and what is wrong with them."""
 
-from __future__ import annotations
-
 import random
 from datetime import UTC, datetime
 

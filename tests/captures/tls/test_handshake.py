@@ -1,7 +1,5 @@
 """How TLS handshakes went, told from real ones (OpenSSL's, both ends in memory)."""
 
-from __future__ import annotations
-
 import ssl
 from pathlib import Path
 

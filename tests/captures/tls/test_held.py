@@ -1,7 +1,5 @@
 """What is kept of a TLS connection is little, whatever its two sides send."""
 
-from __future__ import annotations
-
 from time import process_time
 
 import pytest

@@ -1,8 +1,6 @@
 """Many mutations of handshakes and records, with their key logs: no exception, no wrong byte, no
 memory and no time that grows."""
 
-from __future__ import annotations
-
 import random
 import time
 from collections.abc import Callable, Sequence

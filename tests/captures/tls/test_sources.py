@@ -1,7 +1,5 @@
 """What is tried on connections without a handshake has an end, however many they are."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 from kafkascope.captures.limits import LIMITS, CaptureLimits

@@ -1,8 +1,6 @@
 """Records of application data in one straight step: what the general steps give, bytes and places,
 however records lie in packets and packets in chunks."""
 
-from __future__ import annotations
-
 from itertools import accumulate
 
 import pytest

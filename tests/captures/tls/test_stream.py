@@ -1,8 +1,6 @@
 """Laws of decrypting a connection: the plaintext whatever the chunks; a reason and no wrong byte
 where something was changed, is missing, or does not fit."""
 
-from __future__ import annotations
-
 import random
 from itertools import pairwise
 

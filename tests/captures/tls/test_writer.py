@@ -1,7 +1,5 @@
 """The connections that tests write are such as tshark reads."""
 
-from __future__ import annotations
-
 import re
 import shutil
 import subprocess

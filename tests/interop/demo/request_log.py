@@ -5,8 +5,6 @@ The exchanges are printed as a broker of 3.9 would have logged them, all brokers
 capture does not tell is made up: the broker's own time is split between its queues and the handler.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Final
 

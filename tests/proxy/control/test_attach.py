@@ -1,7 +1,5 @@
 """The control channel from its other end: states, streams, finding it, `--open`."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 import os

@@ -1,7 +1,5 @@
 """Steering a proxy from outside, its counters over HTTP, and the command line."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 import os

@@ -1,7 +1,5 @@
 """What a running proxy and a served capture say, held against docs/control.schema.json."""
 
-from __future__ import annotations
-
 import contextlib
 import json
 import os

@@ -1,7 +1,5 @@
 """The same conversations on two loops: the command takes uvloop where it is installed."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Callable
 

@@ -1,7 +1,5 @@
 """Hundreds of connections: memory and descriptors are bounded, and one too many is told so."""
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import resource

@@ -1,7 +1,5 @@
 """Rules about keys and values that are decoded by schema, before real sockets."""
 
-from __future__ import annotations
-
 import threading
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager

@@ -1,7 +1,5 @@
 """Where a hostile broker's responses can make the proxy connect to, and how many listeners open."""
 
-from __future__ import annotations
-
 import asyncio
 import socket
 from collections.abc import Iterator

@@ -1,8 +1,6 @@
 """What goes on for days, from peers that say something else each time: tables stay as small as they
 are said to be, and work grows as what comes."""
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import struct

@@ -3,8 +3,6 @@
 The bounds are those of docs/proxy.md.
 """
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import random

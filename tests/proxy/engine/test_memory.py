@@ -1,7 +1,5 @@
 """All connections together keep no more than they may; who has to wait gets a turn."""
 
-from __future__ import annotations
-
 import asyncio
 import socket
 from collections.abc import Iterable

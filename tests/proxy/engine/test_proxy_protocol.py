@@ -1,7 +1,5 @@
 """Headers of the PROXY protocol: read from load balancers, and sent to brokers."""
 
-from __future__ import annotations
-
 import asyncio
 import ssl
 from pathlib import Path

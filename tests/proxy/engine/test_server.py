@@ -1,7 +1,5 @@
 """A whole proxy over loopback sockets: life, peers that misbehave, memory."""
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import gc

@@ -1,7 +1,5 @@
 """TLS on both legs: two proxies in a row, one that speaks TLS to clients, one to brokers."""
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import ssl

@@ -1,7 +1,5 @@
 """What a capture has, a proxy's recording of the same bytes has: one path, live and from a file."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 from collections import Counter

@@ -1,7 +1,5 @@
 """What goes past the page cache is in the file byte for byte, whatever comes between."""
 
-from __future__ import annotations
-
 import asyncio
 import errno
 import fcntl

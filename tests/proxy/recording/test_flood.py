@@ -1,8 +1,6 @@
 """More small reads than the recorder's thread composes: the queue has an end, and what is left out
 is a gap."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from kafkascope.captures.model import Endpoint

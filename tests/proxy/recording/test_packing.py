@@ -1,8 +1,6 @@
 """Packets are composed into chunks: whole, in order, lying as in the file, and left alone as long
 as somebody has to write them."""
 
-from __future__ import annotations
-
 import random
 
 import pytest

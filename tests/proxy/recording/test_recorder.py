@@ -1,7 +1,5 @@
 """Recordings: what the client saw, readable by us and by Wireshark, without secrets."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 import os

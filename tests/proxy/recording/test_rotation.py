@@ -1,8 +1,6 @@
 """Parts of a recording are read alone: each begins with what a reader needs. A recording that is
 there is not lost to the next one."""
 
-from __future__ import annotations
-
 import asyncio
 import socket
 import subprocess

@@ -1,8 +1,6 @@
 """What of an OAUTHBEARER token is told and what is masked, on screen, in exports and recordings:
 docs/redaction.md lists it."""
 
-from __future__ import annotations
-
 import asyncio
 import base64
 import json

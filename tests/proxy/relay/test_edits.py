@@ -1,7 +1,5 @@
 """Held frames with another body: records as objects, checksums, secrets that nobody typed."""
 
-from __future__ import annotations
-
 import base64
 from typing import Any
 

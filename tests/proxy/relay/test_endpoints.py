@@ -1,7 +1,5 @@
 """Broker addresses: the table against all declarations, and rewriting in every version."""
 
-from __future__ import annotations
-
 import socket
 from collections.abc import Iterator
 from typing import Any

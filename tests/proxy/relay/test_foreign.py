@@ -1,7 +1,5 @@
 """Another protocol than Kafka through the proxy: what it says, and what its recording shows."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 from typing import Any

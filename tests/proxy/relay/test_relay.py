@@ -1,7 +1,5 @@
 """What a connection does with any bytes, however they are cut. Scenarios: test_transcripts."""
 
-from __future__ import annotations
-
 import itertools
 import struct
 from typing import Any

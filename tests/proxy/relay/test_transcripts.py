@@ -1,7 +1,5 @@
 """A connection as transcripts: `>>` what happens, `<<` what must follow, and nothing else."""
 
-from __future__ import annotations
-
 import struct
 from collections.abc import Awaitable
 

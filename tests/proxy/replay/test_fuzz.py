@@ -1,7 +1,5 @@
 """Brokers that answer anything at all: replay ends with a sentence, never with a fault of ours."""
 
-from __future__ import annotations
-
 import struct
 import time
 from pathlib import Path

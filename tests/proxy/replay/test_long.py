@@ -1,7 +1,5 @@
 """A replay of days: what it learns and compares has bounds, and says what it left out."""
 
-from __future__ import annotations
-
 from types import SimpleNamespace
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Replay without a broker: what may be sent, to whom, with which ids; what counts as different."""
 
-from __future__ import annotations
-
 import asyncio
 import gc
 import ssl

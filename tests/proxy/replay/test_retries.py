@@ -1,7 +1,5 @@
 """What a replay asks for again, and what it no longer waits for: against a served sample."""
 
-from __future__ import annotations
-
 import asyncio
 from collections import Counter
 from pathlib import Path

@@ -1,7 +1,5 @@
 """A captured fetch session and those of the peer: what they hold is the same at each request."""
 
-from __future__ import annotations
-
 from typing import Any, Final
 
 from hypothesis import given

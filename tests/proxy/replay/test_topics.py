@@ -1,7 +1,5 @@
 """Topics that a replay creates on its target."""
 
-from __future__ import annotations
-
 import asyncio
 from collections import Counter
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Findings about what our own proxy did say so: rules, recording, reading, findings."""
 
-from __future__ import annotations
-
 import heapq
 from pathlib import Path
 from typing import Any

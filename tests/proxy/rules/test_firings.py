@@ -1,7 +1,5 @@
 """Each firing of a fault stands in the recording: which request or response, and what was done."""
 
-from __future__ import annotations
-
 import pytest
 
 from kafkascope.proxy.engine.held import HeldFrames

@@ -1,7 +1,5 @@
 """A rule that can never fire is refused; any other has frames on which it does."""
 
-from __future__ import annotations
-
 from collections import Counter
 from functools import cache
 from pathlib import Path

@@ -1,7 +1,5 @@
 """What a capture tells of its cluster, whatever it holds."""
 
-from __future__ import annotations
-
 import asyncio
 from types import SimpleNamespace
 from typing import Any

@@ -1,8 +1,6 @@
 """Fetch sessions of a served capture (KIP-227): who is told changes alone knows as much as who asks
 for everything, for less work."""
 
-from __future__ import annotations
-
 import asyncio
 from typing import Any
 

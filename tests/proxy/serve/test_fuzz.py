@@ -1,7 +1,5 @@
 """Clients that ask anything at all: a served capture answers or closes, without a fault of ours."""
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import random

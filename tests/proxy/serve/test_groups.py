@@ -1,7 +1,5 @@
 """Groups of a served capture: members come, go, fall silent and share the work."""
 
-from __future__ import annotations
-
 import asyncio
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Whatever clients send: a served capture answers or closes, says why, and goes on."""
 
-from __future__ import annotations
-
 import asyncio
 import ssl
 import struct

@@ -1,7 +1,5 @@
 """Captures that are larger than what a served one may keep, and work that grows as they do."""
 
-from __future__ import annotations
-
 import asyncio
 import resource
 import time

@@ -1,7 +1,5 @@
 """A partition of a served capture: offsets, formats, transactions."""
 
-from __future__ import annotations
-
 from kafkascope.dissectors.records.records import batches
 from kafkascope.dissectors.records.writer import encode_batch, encode_message_set
 from kafkascope.proxy.serve.log import LAST_OFFSET, Log

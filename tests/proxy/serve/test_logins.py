@@ -1,7 +1,5 @@
 """Clients log in to a served capture."""
 
-from __future__ import annotations
-
 import base64
 import json
 import struct

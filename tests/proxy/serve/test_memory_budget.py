@@ -1,7 +1,5 @@
 """What clients may make a served capture keep has a limit, and an error that Kafka has for it."""
 
-from __future__ import annotations
-
 import asyncio
 from typing import Any
 

@@ -1,7 +1,5 @@
 """A capture as a broker, without clients of others: what is offered, matched, answered and said."""
 
-from __future__ import annotations
-
 import asyncio
 import struct
 import subprocess

@@ -1,7 +1,5 @@
 """Share groups of a served capture: who gets which record, and what comes again."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from kafkascope.dissectors.registry import example, layout_of, write_layout

@@ -1,8 +1,6 @@
 """Controllers without a terminal: a shell that notes what it is asked for, a list without a
 widget."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable
 from queue import Queue

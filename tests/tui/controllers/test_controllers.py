@@ -1,7 +1,5 @@
 """What controllers decide, without a terminal."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any

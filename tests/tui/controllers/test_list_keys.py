@@ -1,7 +1,5 @@
 """Keys of the list: order, notes, follow, find, times, copy, export."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Exchanges that are ignored, and topic ids that the user names: at once, in filters, and kept."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

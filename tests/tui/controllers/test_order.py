@@ -1,8 +1,6 @@
 """The list is ordered by number, whenever exchanges end; a live one stays on its newest row until
 somebody moves away."""
 
-from __future__ import annotations
-
 import random
 from typing import Any
 

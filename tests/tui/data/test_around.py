@@ -1,7 +1,5 @@
 """What stands around an exchange is found while rows come."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 from kafkascope.analyzer.exchanges.offline import open_capture

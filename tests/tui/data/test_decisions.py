@@ -1,7 +1,5 @@
 """Filters about decoded values in a list: a thread decides, keys never wait for schemas."""
 
-from __future__ import annotations
-
 import threading
 import time
 from collections.abc import Callable

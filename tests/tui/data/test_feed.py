@@ -1,7 +1,5 @@
 """The reading process: all rows arrive, damage and failures are told, it can be stopped."""
 
-from __future__ import annotations
-
 import gzip
 import json
 import os

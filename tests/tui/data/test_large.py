@@ -1,7 +1,5 @@
 """What the UI keeps of arrays, keys and tables that are larger than usual."""
 
-from __future__ import annotations
-
 from types import SimpleNamespace
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Findings in the list: signs, context, filters, jumps."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 import pytest

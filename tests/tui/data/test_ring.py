@@ -1,7 +1,5 @@
 """Input without end: the oldest rows go, on both sides of the pipe alike."""
 
-from __future__ import annotations
-
 import os
 import pickle
 import re

@@ -1,7 +1,5 @@
 """A view has the rows that its filter wants, in order, however little time it gets at once."""
 
-from __future__ import annotations
-
 from unittest.mock import patch
 
 import pytest

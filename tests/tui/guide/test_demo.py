@@ -1,7 +1,5 @@
 """The demo: the capture that ships, what it says without a terminal, and the tour."""
 
-from __future__ import annotations
-
 import csv
 import json
 import re

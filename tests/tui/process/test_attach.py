@@ -1,7 +1,5 @@
 """Looking at a running proxy: the stream of its capture, and what is said when there is none."""
 
-from __future__ import annotations
-
 import socket
 import threading
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Steering a proxy: the socket, and the keys of screen 8."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 from collections.abc import AsyncGenerator, AsyncIterator

@@ -1,7 +1,5 @@
 """What a recorder says, of a full disk for instance, the UI and stderr say when it happens."""
 
-from __future__ import annotations
-
 import asyncio
 import logging
 from pathlib import Path

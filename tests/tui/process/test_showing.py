@@ -1,7 +1,5 @@
 """What a terminal shows before the UI is loaded, and settings of the process while it is there."""
 
-from __future__ import annotations
-
 import gc
 import subprocess
 import sys

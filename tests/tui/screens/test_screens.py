@@ -1,11 +1,9 @@
 """Screens 2 to 9 as text, wide and narrow, and what their keys do."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 from textual.strip import Strip
@@ -14,7 +12,9 @@ from kafkascope.analyzer.filter.language import compile_filter
 from kafkascope.analyzer.findings import Findings
 from kafkascope.analyzer.findings.causes import Cause
 from kafkascope.analyzer.findings.model import Finding
+from kafkascope.analyzer.findings.view import DetectorInput
 from kafkascope.analyzer.model import Severity
+from kafkascope.analyzer.topics import TopicNames
 from kafkascope.tui.boards import board_of
 from kafkascope.tui.screens import (
     SCREENS,
@@ -32,11 +32,6 @@ from tests.kit.samples import SAMPLES
 from tests.matrix import each_nth
 from tests.small_tables import FEW, small_tables  # noqa: F401  (a fixture)
 from tests.tui.pilots import ReadScene, compare, perform, speaks_in_any_size, text_of
-
-if TYPE_CHECKING:
-    from kafkascope.analyzer.findings.view import DetectorInput
-    from kafkascope.analyzer.topics import TopicNames
-
 
 BOARDS: list[BoardSpec] = [
     connections.BOARD,

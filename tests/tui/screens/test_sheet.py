@@ -1,7 +1,5 @@
 """Tables of screens: which columns fit, their order and cells, the filters behind their lines."""
 
-from __future__ import annotations
-
 from hypothesis import given
 from hypothesis import strategies as st
 

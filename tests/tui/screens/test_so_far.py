@@ -1,7 +1,5 @@
 """Numbers of a part of the capture say so on all screens; those of all of it are final."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable
 from itertools import product

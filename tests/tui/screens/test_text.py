@@ -1,7 +1,5 @@
 """Ladders, matrices and lanes: lines of text about real traffic."""
 
-from __future__ import annotations
-
 import pytest
 
 from kafkascope.analyzer.render.times import Times

@@ -1,7 +1,5 @@
 """Screen 9: ZooKeeper's tree with its history, sessions, elections."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

@@ -1,7 +1,5 @@
 """Colour rules: read, wrong ones told, rows drawn by them, read again."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

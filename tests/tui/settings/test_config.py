@@ -1,7 +1,5 @@
 """Settings: what is followed, what is said about the rest; recent files."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """Our themes can be read by everybody."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 import pytest

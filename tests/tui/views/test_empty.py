@@ -1,7 +1,5 @@
 """What stands in the place of rows where there are none."""
 
-from __future__ import annotations
-
 import time
 from contextlib import closing
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Panes of the program: bytes, lines between panes, signs of rules, batches that open slowly."""
 
-from __future__ import annotations
-
 import asyncio
 import threading
 

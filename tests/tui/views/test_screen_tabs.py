@@ -1,7 +1,5 @@
 """The bar of tabs: it fits, every screen is there, the shown one stands out without colour."""
 
-from __future__ import annotations
-
 from types import SimpleNamespace
 
 import pytest

@@ -1,7 +1,5 @@
 """The terminal UI in a browser: who may come in, what is served, a tab from begin to end."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 import os

@@ -1,7 +1,5 @@
 """Key derivation and cipher suites against the vectors of the RFCs and other implementations."""
 
-from __future__ import annotations
-
 import re
 import shutil
 import subprocess

@@ -1,7 +1,5 @@
 """Key logs: what is read of them, in whatever pieces and company it comes."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 import tracemalloc

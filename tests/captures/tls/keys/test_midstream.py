@@ -1,7 +1,5 @@
 """Connections without handshake: the secret and the sequence number are found, or nothing is."""
 
-from __future__ import annotations
-
 import random
 
 import numpy as np

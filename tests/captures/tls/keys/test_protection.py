@@ -1,7 +1,5 @@
 """Records are opened, and nothing else is: vectors, real connections of OpenSSL, every bit."""
 
-from __future__ import annotations
-
 import hmac
 import random
 import ssl

@@ -1,7 +1,5 @@
 """Rules that reach into fields and records: what arrives instead."""
 
-from __future__ import annotations
-
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st

@@ -1,7 +1,5 @@
 """Faults: their grammar, and what each does to frames."""
 
-from __future__ import annotations
-
 import struct
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Scripts: what their functions see and decide, what goes wrong, and those of docs/scripts.md."""
 
-from __future__ import annotations
-
 import asyncio
 import os
 import re
