@@ -2,6 +2,7 @@
 that is to be done."""
 
 import inspect
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -22,9 +23,14 @@ def store() -> Store:
     return pilots.store_of(SAMPLES / "libraries.pcap")
 
 
+@cache
+def sample(name: str) -> pilots.ReadScene:
+    return pilots.ReadScene(SAMPLES / name)
+
+
 @pytest.fixture(scope="session")
 def demo() -> pilots.ReadScene:
-    return pilots.ReadScene(SAMPLES / "libraries.pcap")
+    return sample("libraries.pcap")
 
 
 @pytest.fixture
@@ -48,9 +54,10 @@ def _shown(item: pytest.Item) -> tuple[tuple[Any, ...], dict[str, Any]]:
 
 @pytest.fixture
 def scene(request: pytest.FixtureRequest) -> pilots.ReadScene:
-    """The capture of a board: the fixture `of`, or `demo`."""
+    """The capture of a board: the sample or fixture `of`, or `demo`."""
     _, options = _shown(request.node)
-    found = request.getfixturevalue(options.get("of", "demo")).fresh()
+    of = options.get("of", "demo")
+    found = (sample(of) if ".pcap" in of else request.getfixturevalue(of)).fresh()
     found.glyphs = Glyphs(options.get("plain", False))
     return found
 

@@ -6,7 +6,7 @@ An `async def` test is done in what its `app` is (`conftest.py`), with the keybo
     @pytest.mark.shown(few=9, size=(80, 24))  # options of the program
     async def test_it(app, pilot, store): ...
 
-    @pytest.mark.shown(live.BOARD)  # that board alone
+    @pytest.mark.shown(live.BOARD, of="sasl.pcap")  # that board alone
     async def test_it(app, pilot, scene): ...
 """
 

@@ -88,11 +88,6 @@ def demo() -> ReadScene:
     return scene
 
 
-@pytest.fixture(scope="module")
-def old() -> ReadScene:
-    return ReadScene(SAMPLES / "java-old.pcap")
-
-
 @pytest.mark.parametrize("board", BOARDS, ids=lambda board: board.title)
 @pytest.mark.parametrize("size", [(160, 50), (80, 24)], ids=["160x50", "80x24"])
 async def test_screens_look_as_they_did(app, pilot, board, size) -> None:
@@ -171,12 +166,7 @@ async def test_the_cursor_stays_on_its_line_when_numbers_change(app, pilot) -> N
     assert app.board.line["connection"] == here
 
 
-@pytest.fixture(scope="module")
-def shop() -> ReadScene:
-    return ReadScene(SAMPLES / "demo.pcap.zst")
-
-
-@pytest.mark.shown(connections.BOARD, of="shop")
+@pytest.mark.shown(connections.BOARD, of="demo.pcap.zst")
 async def test_connects_that_failed_are_dots_over_time(app, pilot) -> None:
     """Node 3 refuses who comes while it is down; the address of reports-ui answers nobody."""
     board = app.board
@@ -225,7 +215,7 @@ async def test_a_command_names_its_group_whatever_that_is_called(app, pilot, mon
     assert app.board.help([], []).command == copied
 
 
-@pytest.mark.shown(clients.BOARD, of="old")
+@pytest.mark.shown(clients.BOARD, of="java-old.pcap")
 async def test_clients_are_judged_for_the_release_that_is_chosen(app, pilot) -> None:
     assert "breaks" in text_of(app)
     await pilot.do("K", *"3.9.1", "enter")
@@ -373,7 +363,7 @@ def test_screens_show_what_small_tables_kept(path: Path) -> None:
         perform(board_of(number), scene.fresh(), steps)
 
 
-@pytest.mark.shown(map_screen.BOARD, of="shop")
+@pytest.mark.shown(map_screen.BOARD, of="demo.pcap.zst")
 async def test_enter_shows_the_exchanges_behind_an_edge_of_the_map(app, pilot, scene) -> None:
     await pilot.press("enter")
     await pilot.do(*["down"] * 7)
@@ -388,7 +378,7 @@ async def test_enter_shows_the_exchanges_behind_an_edge_of_the_map(app, pilot, s
         compile_filter(text)
 
 
-@pytest.mark.shown(map_screen.BOARD, of="shop")
+@pytest.mark.shown(map_screen.BOARD, of="demo.pcap.zst")
 async def test_the_map_groups_by_other_names(app, pilot) -> None:
     await pilot.do("B")
     assert "billing-2" in text_of(app).split("Application]")[0]

@@ -67,12 +67,7 @@ async def test_secrets_of_the_tour_are_not_shown(app, pilot) -> None:
         assert "-secret" not in text_of(app)
 
 
-@pytest.fixture(scope="module")
-def without() -> ReadScene:
-    return ReadScene(SAMPLES / "java-old.pcap")
-
-
-@pytest.mark.shown(zookeeper.BOARD, of="without")
+@pytest.mark.shown(zookeeper.BOARD, of="java-old.pcap")
 async def test_a_capture_without_zookeeper_says_so(app, pilot) -> None:
     assert zookeeper.BOARD.empty in text_of(app)
     for _ in app.board.tabs:
