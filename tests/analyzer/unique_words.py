@@ -12,6 +12,7 @@ from kafkascope.analyzer.exchanges.offline import open_capture
 from kafkascope.captures.build import Composer
 from kafkascope.captures.formats.write import PcapngWriter
 from kafkascope.captures.model import Endpoint
+from kafkascope.dissectors import registry
 from kafkascope.dissectors.codec.walk import UNKNOWN_TAGS
 from kafkascope.dissectors.embedded import groups
 from kafkascope.dissectors.layout import (
@@ -29,14 +30,6 @@ from kafkascope.dissectors.layout import (
 )
 from kafkascope.dissectors.records.records import Partial, Record, batches, open_batch
 from kafkascope.dissectors.records.writer import encode_batch, encode_message_set
-from kafkascope.dissectors.registry import (
-    APIS,
-    layout_of,
-    message,
-    request_header_version,
-    response_header_version,
-    write_layout,
-)
 from kafkascope.dissectors.values import Uuid
 from tests.kit import run
 
@@ -107,8 +100,8 @@ class Filler:
         row = Record(0, 1000, key, value * 9, ((name.decode(), header),))
         if magic < 2:
             return encode_message_set(magic, [row._replace(headers=())], codec=1)
-        voters = resolve(message("VotersRecord"), 0)
-        control = write_layout(voters, self.body(voters))
+        voters = resolve(registry.message("VotersRecord"), 0)
+        control = registry.write_layout(voters, self.body(voters))
         odd = Record(0, 1000, self.word().encode(), self.word().encode(), ())
         rows = [Record(0, 1000, struct.pack(">hh", 0, 6), control, ()), odd._replace(offset=1)]
         return (
@@ -121,55 +114,55 @@ class Filler:
         """Bytes of the format that the field has, full of words; else a word."""
         place = (layout.message.name, name)
         if name in ("metadata", "member_metadata", "subscription") and "Join" in place[0]:
-            return self.version(message("ConsumerProtocolSubscription"))
+            return self.version(registry.message("ConsumerProtocolSubscription"))
         if place == ("DescribeGroupsResponse", "member_metadata"):
             return self.version(groups.CONNECT_SUBSCRIPTION)
         if place == ("DescribeGroupsResponse", "member_assignment"):
             return self.version(groups.CONNECT_ASSIGNMENT)
         if name in ("assignment", "member_assignment") and place[0].startswith("Sync"):
-            return self.version(message("ConsumerProtocolAssignment"))
+            return self.version(registry.message("ConsumerProtocolAssignment"))
         if place == ("ConnectSubscription", "allocation"):
             return self.version(groups.CONNECT_ASSIGNMENT)
         if place == ("ConsumerProtocolSubscription", "user_data"):
-            layout = resolve(message("SubscriptionInfoData"), 11)
-            return write_layout(layout, self.body(layout) | {"version": 11})
+            layout = resolve(registry.message("SubscriptionInfoData"), 11)
+            return registry.write_layout(layout, self.body(layout) | {"version": 11})
         if place == ("ConsumerProtocolAssignment", "user_data"):
             layout = resolve(groups.STICKY_USER_DATA, 1)
-            return write_layout(layout, self.body(layout))
+            return registry.write_layout(layout, self.body(layout))
         if place == ("EnvelopeRequest", "request_principal"):
-            return self.version(message("DefaultPrincipalData"))
+            return self.version(registry.message("DefaultPrincipalData"))
         return self.word().encode()
 
     def version(self, declared: Any) -> bytes:
         version = declared.versions.high
         layout = resolve(declared, version)
-        return struct.pack(">h", version) + write_layout(layout, self.body(layout))
+        return struct.pack(">h", version) + registry.write_layout(layout, self.body(layout))
 
 
 def exchanges(filler: Filler, keys: Iterable[int]) -> Iterator[tuple[int, int, bytes, bytes]]:
     """(key, version, payload of the request, of the response) of every version of these APIs."""
     for key in keys:
-        api = APIS[key]
+        api = registry.APIS[key]
         for version in range(api.versions.low, api.versions.high + 1):
             yield key, version, _request(filler, key, version), _response(filler, key, version)
 
 
 def _request(filler: Filler, key: int, version: int) -> bytes:
-    head = layout_of("RequestHeader", request_header_version(key, version))
+    head = registry.layout_of("RequestHeader", registry.request_header_version(key, version))
     header = filler.body(head) | {
         "request_api_key": key,
         "request_api_version": version,
         "correlation_id": version + 1,
     }
-    layout = layout_of(f"{APIS[key].name}Request", version)
-    return write_layout(head, header) + write_layout(layout, filler.body(layout))
+    layout = registry.layout_of(f"{registry.APIS[key].name}Request", version)
+    return registry.write_layout(head, header) + registry.write_layout(layout, filler.body(layout))
 
 
 def _response(filler: Filler, key: int, version: int) -> bytes:
-    head = layout_of("ResponseHeader", response_header_version(key, version))
+    head = registry.layout_of("ResponseHeader", registry.response_header_version(key, version))
     header = filler.body(head) | {"correlation_id": version + 1}
-    layout = layout_of(f"{APIS[key].name}Response", version)
-    return write_layout(head, header) + write_layout(layout, filler.body(layout))
+    layout = registry.layout_of(f"{registry.APIS[key].name}Response", version)
+    return registry.write_layout(head, header) + registry.write_layout(layout, filler.body(layout))
 
 
 def write_capture(path: Path, filler: Filler, keys: Iterable[int]) -> int:

@@ -423,13 +423,6 @@ def test_wrong_exports_are_exit_code_2(args: list[str], word: str) -> None:
     assert word in err
 
 
-def test_an_export_never_overwrites_its_input(tmp_path: Path) -> None:
-    file = tmp_path / "in.csv"
-    file.write_bytes(Path(DEMO).read_bytes())
-    assert run("export", str(file), "-o", str(file))[0] == 2
-    assert file.read_bytes() == Path(DEMO).read_bytes()
-
-
 # --- terminals ----------------------------------------------------------------------------------
 
 

@@ -106,11 +106,6 @@ def test_a_fetch_that_data_ended_waited_for_it() -> None:
     assert result(found) == "ok t-0 1 record (waited 303 ms)"
 
 
-def test_a_fetch_that_was_denied_did_not_wait() -> None:
-    topics = [{"topic": "t", "partitions": [{"partition": 0}]}]
-    assert fetch(None, waited_ms=503, error=29, topics=topics).wait_ns == 0
-
-
 def test_a_batch_that_the_end_cuts_is_not_counted() -> None:
     whole = batch([(None, b"v")])
     assert fetch(whole + whole[:30]).records == 1

@@ -8,13 +8,7 @@ from kafkascope.analyzer.conversation.context import Context
 from kafkascope.analyzer.conversation.logged import LoggedConnections
 from kafkascope.analyzer.exchanges.rows import row_of
 from kafkascope.analyzer.findings import Findings
-from kafkascope.analyzer.requestlog.model import (
-    BrokerTimes,
-    Completed,
-    LoggedBody,
-    LoggedConnection,
-    LogLine,
-)
+from kafkascope.analyzer.requestlog import model
 from kafkascope.analyzer.requestlog.printing import line_of
 from kafkascope.captures.formats.text import MARKER
 from kafkascope.dissectors.registry import APIS, example, layout_of
@@ -26,7 +20,7 @@ PRODUCE, METADATA, HEARTBEAT, LIST_GROUPS, API_VERSIONS = 0, 3, 12, 16, 18
 APIS_SHARED = (METADATA, HEARTBEAT, LIST_GROUPS)
 
 
-def completed(key: int, connection: int, number: int, **times: int) -> Completed:
+def completed(key: int, connection: int, number: int, **times: int) -> model.Completed:
     """A completed request of version 3 with these times, the others 0."""
     bodies = []
     for side in ("Request", "Response"):
@@ -34,9 +28,9 @@ def completed(key: int, connection: int, number: int, **times: int) -> Completed
         body: Any = example(name, 3)
         if name == "ProduceRequest":
             body["acks"] = -1
-        bodies.append(LoggedBody(body, layout_of(name, 3), ""))
-    stages = BrokerTimes(*(times.get(name, 0) for name in BrokerTimes._fields))
-    return Completed(
+        bodies.append(model.LoggedBody(body, layout_of(name, 3), ""))
+    stages = model.BrokerTimes(*(times.get(name, 0) for name in model.BrokerTimes._fields))
+    return model.Completed(
         form="json",
         written_ns=START + number * MS,
         level="DEBUG",
@@ -49,7 +43,7 @@ def completed(key: int, connection: int, number: int, **times: int) -> Completed
         client_id="app",
         forwarded=False,
         deprecated=False,
-        connection=LoggedConnection(
+        connection=model.LoggedConnection(
             ("10.0.0.1", 9092), ("10.0.0.9", 4000 + connection), str(connection)
         ),
         security_protocol="PLAINTEXT",
@@ -65,12 +59,12 @@ def completed(key: int, connection: int, number: int, **times: int) -> Completed
     )
 
 
-def reported(entries: Iterable[Completed], rule: str) -> bool:
+def reported(entries: Iterable[model.Completed], rule: str) -> bool:
     context = Context()
     connections, pairs = LoggedConnections(context), []
     for number, each in enumerate(entries, 1):
         text = line_of(each)
-        line = LogLine(number, 1, number, text[text.index(MARKER) :], "", "", "")
+        line = model.LogLine(number, 1, number, text[text.index(MARKER) :], "", "", "")
         exchange = connections.take(0, line, each).exchange()
         pairs.append((row_of(exchange, context.names), exchange))
     found = counted(Findings(only=[rule]), pairs).reported(context.names)
@@ -85,7 +79,7 @@ def slow(
     count: int = 20,
     of: int = 20,
     spread: int = 3,
-) -> list[Completed]:
+) -> list[model.Completed]:
     """`count` requests that took long in a stage, of so many; of `spread` APIs and connections,
     unless it is of one `key`."""
     return [
@@ -99,7 +93,7 @@ def slow(
     ]
 
 
-def refused(count: int, others: int) -> list[Completed]:
+def refused(count: int, others: int) -> list[model.Completed]:
     """Connections with ApiVersions alone, and others that go on."""
     lone = [completed(API_VERSIONS, number, 1) for number in range(count)]
     more = [
@@ -110,7 +104,7 @@ def refused(count: int, others: int) -> list[Completed]:
     return lone + more
 
 
-def looked_up(count: int) -> list[Completed]:
+def looked_up(count: int) -> list[model.Completed]:
     """Connections with Metadata alone of a client that sends no ApiVersions, to a broker that
     offers the versions of 4.0 to another one."""
     lone = [completed(METADATA, number, 1) for number in range(count)]
@@ -131,7 +125,7 @@ STAGES: dict[str, tuple[int | None, str, str, int]] = {
 """Rule -> API (None: several), stage, limit and its value."""
 
 
-def _side(rule: str, make: Callable[[int], list[Completed]], calm: int, told: int) -> Side:
+def _side(rule: str, make: Callable[[int], list[model.Completed]], calm: int, told: int) -> Side:
     return Side(lambda size: reported(make(size), rule), calm, told)
 
 

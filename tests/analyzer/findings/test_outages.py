@@ -8,15 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kafkascope.analyzer.findings import Finding
-from kafkascope.analyzer.findings.outage_times import (
-    AnsweredHosts,
-    AtBroker,
-    Outage,
-    of_zookeeper,
-    outages_of,
-    works,
-)
+from kafkascope.analyzer.findings import Finding, outage_times
 from kafkascope.analyzer.findings.rules import limit
 from kafkascope.analyzer.findings.view import closed_at, ended_at
 from kafkascope.analyzer.identity import host_of
@@ -116,7 +108,7 @@ def test_requests_between_brokers_are_not_lost(client: str, severity: str) -> No
 
 def test_a_server_of_zookeeper_is_known_by_its_protocol_or_by_words() -> None:
     protocols = ["zookeeper", "ZooKeeper's four-letter word srvr", "kafka", "", None]
-    known = [of_zookeeper({"protocol": each}) for each in protocols]
+    known = [outage_times.of_zookeeper({"protocol": each}) for each in protocols]
     assert known == [True, True, False, False, False]
 
 
@@ -259,7 +251,7 @@ def lines_of(draw: st.DrawFn) -> list[dict[str, Any]]:
     ]
 
 
-def ended_of(outage: Outage, lines: list[dict[str, Any]]) -> list[dict[str, Any]]:
+def ended_of(outage: outage_times.Outage, lines: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """The connections that the broker ended, as a look at all before the outage has them."""
     first = outage.failed[0]
     worked = [
@@ -277,7 +269,7 @@ def ended_of(outage: Outage, lines: list[dict[str, Any]]) -> list[dict[str, Any]
     ]
 
 
-def users_of(outage: Outage, lines: list[dict[str, Any]]) -> set[tuple[str, str]]:
+def users_of(outage: outage_times.Outage, lines: list[dict[str, Any]]) -> set[tuple[str, str]]:
     """Who was connected around it, as a look at all has them."""
     hosts = {host_of(line["client_address"]) for line in outage.failed}
     ended = {line["connection"] for line in outage.ended}
@@ -299,8 +291,8 @@ def users_of(outage: Outage, lines: list[dict[str, Any]]) -> set[tuple[str, str]
 
 @given(lines_of(), st.booleans())
 def test_who_used_a_broker_around_its_outages(lines: list[dict[str, Any]], gone: bool) -> None:
-    there = AtBroker("x:1", lines)
-    for outage in outages_of(lines, gone=gone):
+    there = outage_times.AtBroker("x:1", lines)
+    for outage in outage_times.outages_of(lines, gone=gone):
         assert outage.ended == ended_of(outage, lines)
         assert there.users(outage) == users_of(outage, lines)
 
@@ -309,7 +301,7 @@ def test_who_used_a_broker_around_its_outages(lines: list[dict[str, Any]], gone:
 def test_who_was_served_by_others_meanwhile(
     lines: list[dict[str, Any]], data: st.DataObject
 ) -> None:
-    served = AnsweredHosts(lines)
+    served = outage_times.AnsweredHosts(lines)
     for _ in range(5):
         host = data.draw(st.sampled_from(["10.0.0.1", "10.0.0.2", "10.0.0.3"]))
         broker = data.draw(st.sampled_from(["11.0.0.1:9092", "11.0.0.2:9092"]))
@@ -317,7 +309,7 @@ def test_who_was_served_by_others_meanwhile(
         assert served.meanwhile(host, broker, begin, end) == any(
             host_of(line["client_address"]) == host
             and line["broker_address"] != broker
-            and works(line)
+            and outage_times.works(line)
             and line["opened"] < end
             and (line["answered"] or 0) > begin
             for line in lines

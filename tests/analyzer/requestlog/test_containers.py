@@ -6,18 +6,9 @@ from typing import Any
 
 import pytest
 
+from kafkascope.analyzer.requestlog import model
 from kafkascope.analyzer.requestlog.containers import LineReader
 from kafkascope.analyzer.requestlog.limits import LIMITS
-from kafkascope.analyzer.requestlog.model import (
-    CUT,
-    NO_TIME,
-    NOT_UNDERSTOOD,
-    SEVERAL,
-    TOO_LONG,
-    Completed,
-    LogLine,
-    Unparsed,
-)
 from kafkascope.analyzer.requestlog.parsing import parse
 from kafkascope.analyzer.requestlog.times import LogClock
 from kafkascope.captures.formats.text import is_log
@@ -49,11 +40,11 @@ def docker(text: str, stream: str = "stdout") -> bytes:
     return doc(log=text, stream=stream, time=ARRIVED)
 
 
-def only(data: bytes) -> LogLine:
+def only(data: bytes) -> model.LogLine:
     (line,) = lines_of(data)
-    assert isinstance(line, LogLine), line
+    assert isinstance(line, model.LogLine), line
     request = parse(line, LogClock())
-    assert isinstance(request, Completed), request
+    assert isinstance(request, model.Completed), request
     assert request.request.body == BODY
     return line
 
@@ -166,7 +157,7 @@ def test_times_of_shippers_and_patterns_are_those_of_the_line(data: bytes) -> No
     assert is_log(data)
     line = only(data)
     request = parse(line, LogClock(None if line.arrived else UTC))
-    assert isinstance(request, Completed)
+    assert isinstance(request, model.Completed)
     assert request.written_ns == 1795889932_136_000_000
     assert line.level in {"DEBUG", ""}
 
@@ -174,7 +165,7 @@ def test_times_of_shippers_and_patterns_are_those_of_the_line(data: bytes) -> No
 @pytest.mark.parametrize("date", ["11/12/2026 18:18:52", "18:18:52,136", "DEBUG 1234567890"])
 def test_dates_that_may_be_two_days_are_none(date: str) -> None:
     (line,) = lines_of(f"{date} DEBUG {MESSAGE}\n".encode())
-    assert parse(line, LogClock()) == Unparsed(0, 1, NO_TIME)
+    assert parse(line, LogClock()) == model.Unparsed(0, 1, model.NO_TIME)
 
 
 def test_a_stamp_of_ctime() -> None:
@@ -185,15 +176,15 @@ def test_a_stamp_of_ctime() -> None:
 
 def test_a_document_with_several_messages_is_counted() -> None:
     events = doc(logEvents=[{"timestamp": 1795889932139, "message": BERLIN}] * 2)
-    assert lines_of(events) == [Unparsed(0, 1, SEVERAL)]
+    assert lines_of(events) == [model.Unparsed(0, 1, model.SEVERAL)]
     array = json.dumps([{"message": BERLIN}] * 2).encode()
-    assert lines_of(array) == [Unparsed(0, 1, SEVERAL)]
+    assert lines_of(array) == [model.Unparsed(0, 1, model.SEVERAL)]
 
 
 def test_a_broker_that_was_killed_within_a_line_writes_on_behind_it() -> None:
     cut, line = lines_of(PLAIN[:300] + PLAIN)
-    assert cut == Unparsed(0, 1, CUT)
-    assert isinstance(line, LogLine)
+    assert cut == model.Unparsed(0, 1, model.CUT)
+    assert isinstance(line, model.LogLine)
     assert (line.offset, line.size, line.number) == (300, len(PLAIN), 1)
     assert line[3:] == only(PLAIN)[3:]
 
@@ -214,30 +205,30 @@ def test_parts_of_two_streams_are_not_mixed() -> None:
     text = PLAIN.decode()
     pieces = docker(text[:60]) + docker(text[:70], "stderr") + docker(text[60:])
     first, second = lines_of(pieces + docker(text[70:], "stderr"))
-    assert isinstance(first, LogLine)
+    assert isinstance(first, model.LogLine)
     assert first[3:] == second[3:]
 
 
 @pytest.mark.parametrize(
     ("data", "reason"),
     [
-        (PLAIN[:300] + b"\n", CUT),
-        (PLAIN[:300], CUT),
-        (docker(PLAIN[:300].decode()), CUT),
-        (docker(PLAIN[:300].decode()) + docker("[2026-11-28 18:18:53,000] INFO x\n"), CUT),
-        (docker(PLAIN.decode())[:400], CUT),
-        (PLAIN.replace(b'"localTimeMs":', b'"localTimeMs"'), NOT_UNDERSTOOD),
-        (PLAIN.replace(b'"requestApiKey":12', b'"requestApiKey":"12"'), NOT_UNDERSTOOD),
-        (PLAIN.replace(b"35.264", b"1e300"), NOT_UNDERSTOOD),
-        (b"[2026-11-28 18:18:52,136] DEBUG Completed request:what\n", CUT),
-        (f"DEBUG {MESSAGE}\n".encode(), NO_TIME),
+        (PLAIN[:300] + b"\n", model.CUT),
+        (PLAIN[:300], model.CUT),
+        (docker(PLAIN[:300].decode()), model.CUT),
+        (docker(PLAIN[:300].decode()) + docker("[2026-11-28 18:18:53,000] INFO x\n"), model.CUT),
+        (docker(PLAIN.decode())[:400], model.CUT),
+        (PLAIN.replace(b'"localTimeMs":', b'"localTimeMs"'), model.NOT_UNDERSTOOD),
+        (PLAIN.replace(b'"requestApiKey":12', b'"requestApiKey":"12"'), model.NOT_UNDERSTOOD),
+        (PLAIN.replace(b"35.264", b"1e300"), model.NOT_UNDERSTOOD),
+        (b"[2026-11-28 18:18:52,136] DEBUG Completed request:what\n", model.CUT),
+        (f"DEBUG {MESSAGE}\n".encode(), model.NO_TIME),
         (PLAIN.replace(b'"response":""', b'"response":' + b"[" * 200_000), "nested too deep"),
     ],
 )
 def test_lines_that_cannot_be_used_have_a_reason(data: bytes, reason: str) -> None:
     clock = LogClock()
     found = [parse(line, clock) for line in lines_of(data)]
-    assert found == [Unparsed(0, 1, reason)]
+    assert found == [model.Unparsed(0, 1, reason)]
 
 
 SHORT = LIMITS._replace(line_bytes=5000)
@@ -248,15 +239,15 @@ def test_a_line_has_a_largest_size() -> None:
     for block in (100, 1 << 20):
         found = lines_of(long + b"y" * 20_000 + b"\n" + PLAIN, block, SHORT)
         if block == 100:
-            assert found[0] == Unparsed(0, 1, TOO_LONG)
-        assert isinstance(found[-1], LogLine)
+            assert found[0] == model.Unparsed(0, 1, model.TOO_LONG)
+        assert isinstance(found[-1], model.LogLine)
         assert (found[-1].offset, found[-1].number) == (len(long) + 20_001, 3)
 
 
 def test_parts_have_a_largest_size() -> None:
     reader = LineReader(SHORT)
     found = reader.feed(docker(PLAIN[:200].decode()) + docker("x" * 900) * 9)
-    assert found == [Unparsed(0, 1, TOO_LONG)]
+    assert found == [model.Unparsed(0, 1, model.TOO_LONG)]
     assert reader.feed(docker("\n") + PLAIN)[-1].number == 12
 
 
@@ -264,7 +255,7 @@ def test_streams_are_bounded() -> None:
     pieces = b"".join(docker(PLAIN[:90].decode(), f"s{n}") for n in range(100))
     found = lines_of(pieces)
     assert [line.number for line in found] == list(range(1, 101))
-    assert {line.reason for line in found} == {CUT}  # type: ignore[union-attr]
+    assert {line.reason for line in found} == {model.CUT}  # type: ignore[union-attr]
 
 
 def test_a_container_writes_its_time_in_ascii() -> None:
@@ -280,13 +271,13 @@ def test_texts_of_old_releases_may_hold_line_feeds() -> None:
     text = b"RequestHeader(apiKey=FETCH, apiVersion=4, clientId=a\n\nb, correlationId=1) -- {}"
     first, second = lines_of(head + text + tail + PLAIN)
     request = parse(first, LogClock())
-    assert isinstance(request, Completed)
+    assert isinstance(request, model.Completed)
     assert request.client_id == "a\n\nb"
     assert first.size == len(head + text + tail)  # type: ignore[union-attr]
     assert second.number == 4
     cut, whole = lines_of(head + text + b"\nmore\n" + PLAIN)
-    assert parse(cut, LogClock()) == Unparsed(0, 1, CUT)
-    assert isinstance(whole, LogLine)
+    assert parse(cut, LogClock()) == model.Unparsed(0, 1, model.CUT)
+    assert isinstance(whole, model.LogLine)
 
 
 @pytest.mark.parametrize(

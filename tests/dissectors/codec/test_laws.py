@@ -51,10 +51,6 @@ def called(layout: Layout) -> str:
 LAYOUTS = layouts()
 NEWEST = {layout.message.name: layout for layout in LAYOUTS}
 SOME = list(NEWEST.values())[::3]
-every_layout = pytest.mark.parametrize(
-    "layout", mostly_slow(LAYOUTS, lambda layout: layout is NEWEST[layout.message.name]), ids=called
-)
-"""Fast: the newest of each message."""
 each_layout = pytest.mark.parametrize(
     "layout", mostly_slow(LAYOUTS, lambda layout: any(layout is one for one in SOME)), ids=called
 )

@@ -14,14 +14,7 @@ from kafkascope.analyzer.conversation.context import Context
 from kafkascope.analyzer.exchanges.offline import open_capture
 from kafkascope.analyzer.exchanges.pairs import Rows
 from kafkascope.analyzer.exchanges.rows import SOURCES, Row, RowError, is_flexible, renamed, row_of
-from kafkascope.analyzer.filter.backends.sources import (
-    FEW,
-    LISTS,
-    NUMBERS,
-    SPARSE,
-    KeyedValues,
-    Lookup,
-)
+from kafkascope.analyzer.filter.backends import sources
 from kafkascope.analyzer.filter.bind import bind, cost
 from kafkascope.analyzer.filter.decoded.reading import Decoding
 from kafkascope.analyzer.filter.fields import FIELDS, NOTED, STATES, Field, Type
@@ -173,7 +166,7 @@ def one_by_one(text: str, told: Told) -> list[bool]:
 
 
 def test_every_field_of_columns_has_a_source() -> None:
-    homes = {*NUMBERS, *LISTS, "frame", *NOTED}
+    homes = {*sources.NUMBERS, *sources.LISTS, "frame", *NOTED}
     assert {field.name for field in FIELDS if field.cost != "b"} == homes
 
 
@@ -380,9 +373,9 @@ KEYS = st.lists(st.integers(0, 5) | st.integers(0, 1 << 23), max_size=30)
 
 @given(st.lists(KEYS, max_size=5))
 def test_every_row_is_judged_by_its_value(pieces: list[list[int]]) -> None:
-    lookup = Lookup(lambda values: values[0] % 3 == 0)
+    lookup = sources.Lookup(lambda values: values[0] % 3 == 0)
     for keys in pieces:
-        found = lookup(KeyedValues(np.array(keys, dtype=np.int64), lambda key: (key,)))
+        found = lookup(sources.KeyedValues(np.array(keys, dtype=np.int64), lambda key: (key,)))
         assert found.tolist() == [key % 3 == 0 for key in keys]
 
 
@@ -393,15 +386,15 @@ def test_few_rows_of_a_large_table_are_not_remembered() -> None:
         judged.append(values)
         return True
 
-    for top, again in ((FEW - 1, 1), (10_000, 2), (2_000_000, 2)):
+    for top, again in ((sources.FEW - 1, 1), (10_000, 2), (2_000_000, 2)):
         judged.clear()
-        lookup = Lookup(judge)
+        lookup = sources.Lookup(judge)
         for _ in range(2):
-            lookup(KeyedValues(np.array([top, top]), lambda key: (key,)))
+            lookup(sources.KeyedValues(np.array([top, top]), lambda key: (key,)))
         assert len(judged) == again
     judged.clear()
-    lookup = Lookup(judge)
-    rows = np.arange(1_000) * (SPARSE - 1)
+    lookup = sources.Lookup(judge)
+    rows = np.arange(1_000) * (sources.SPARSE - 1)
     for _ in range(2):
-        lookup(KeyedValues(rows, lambda key: (key,)))
+        lookup(sources.KeyedValues(rows, lambda key: (key,)))
     assert len(judged) == 1_000
