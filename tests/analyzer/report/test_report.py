@@ -400,19 +400,8 @@ LINKS = [
     *("https://evil.example/x", "www.evil.example", "evil.zip", "mail@evil.example", "@everyone"),
     *("#12", "group/project#12", "!7", "GH-7", "deadbeefcafe", "[a](https://evil.example)"),
     *("![a](//evil.example/x.png)", "<https://evil.example>", "<script>alert(1)</script>", "<!--"),
-    *(
-        "&lt;",
-        ":tada:",
-        "$x$",
-        "a`b``c",
-        "`code`x",
-        "a|b\\|c",
-        "\\",
-        "~~x~~",
-        "**x**",
-        "[^1]",
-        "^x",
-    ),
+    *("&lt;", ":tada:", "$x$", "a`b``c", "`code`x", "a|b\\|c", "\\"),
+    *("~~x~~", "**x**", "[^1]", "^x"),
 ]
 
 
