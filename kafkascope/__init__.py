@@ -116,6 +116,10 @@ _HOMES = {
 
 
 def __getattr__(name: str) -> Any:
+    if name == "__version__":
+        from kafkascope.release import release
+
+        return release()
     home = _HOMES.get(name)
     if home is None:
         raise AttributeError(f"module 'kafkascope' has no attribute {name!r}")

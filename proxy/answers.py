@@ -7,7 +7,6 @@ import json
 import os
 import stat
 import sys
-from functools import cache
 from typing import Any, Final, TextIO
 
 from kafkascope.proxy.limits import LIMITS
@@ -80,14 +79,3 @@ async def stdin_ends() -> None:
         await loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(reader), sys.stdin)
         while await reader.read(1 << 16):
             pass
-
-
-@cache
-def release() -> str:
-    """Return the version of kafkascope; empty where it is not installed."""
-    from importlib.metadata import PackageNotFoundError, version
-
-    try:
-        return version("kafkascope")
-    except PackageNotFoundError:
-        return ""

@@ -18,6 +18,7 @@ from kafkascope.analyzer.findings.model import Finding, Rule
 from kafkascope.analyzer.findings.rules import RULES
 from kafkascope.analyzer.model import Severity
 from kafkascope.analyzer.text import safe
+from kafkascope.release import release
 
 SCHEMA: Final = (
     "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
@@ -45,7 +46,7 @@ def sarif(
     where = [_location(each) for each in inputs[:MOST_INPUTS]]
     driver = {
         "name": "kafkascope",
-        "version": _version(),
+        "version": release(),
         "informationUri": HOME,
         "rules": [_rule(rule) for rule in selected],
     }
@@ -62,15 +63,6 @@ def sarif(
             {"tool": {"driver": driver}, "columnKind": "unicodeCodePoints", "results": results}
         ],
     }
-
-
-def _version() -> str:
-    from importlib.metadata import PackageNotFoundError, version
-
-    try:
-        return version("kafkascope")
-    except PackageNotFoundError:
-        return "0"
 
 
 def _rule(rule: Rule) -> dict[str, Any]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.metadata
 import locale
 import os
 import platform
@@ -20,6 +19,7 @@ from kafkascope.analyzer.text import filled, safe, wrapped
 from kafkascope.extras import EXTRAS, installed
 from kafkascope.kernel import PLAIN
 from kafkascope.kernel.compiled import CHANGED, NOT_COMPILED
+from kafkascope.release import release
 
 LEAST_PYTHON: Final = (3, 11)
 # Bit of CAP_NET_RAW among the capabilities of Linux.
@@ -79,11 +79,7 @@ def doctor(how: TableFormat) -> int:
 
 
 def _program() -> Iterator[MachineCheck]:
-    try:
-        installed_version = importlib.metadata.version("kafkascope")
-    except importlib.metadata.PackageNotFoundError:
-        installed_version = "not installed"
-    yield MachineCheck("kafkascope", "ok", installed_version)
+    yield MachineCheck("kafkascope", "ok", release())
     version = platform.python_version()
     if sys.version_info < LEAST_PYTHON:
         yield MachineCheck("Python", "missing", version, "3.11 or newer is needed")

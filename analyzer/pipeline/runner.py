@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from errno import ENOSPC
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
@@ -23,6 +22,7 @@ from kafkascope.captures.limits import LIMITS as CAPTURE_LIMITS
 from kafkascope.captures.limits import CaptureLimits
 from kafkascope.captures.parts.split import SPLIT_BYTES, Index
 from kafkascope.dissectors.values import Uuid
+from kafkascope.release import release
 
 if TYPE_CHECKING:
     from kafkascope.analyzer.logdir.model import RecoveryVerdict
@@ -201,7 +201,7 @@ def manifest_of(job: Job, facts: TableFacts, batch: str, made: Path, engine: str
         "batch_id": batch,
         "previous": job.before.batch,
         "schema_version": VERSION,
-        "kafkascope": _version(),
+        "kafkascope": release(),
         "engine": engine,
         "options": job.options.to_json(),
         "keep": None if job.keep is None else asdict(job.keep),
@@ -241,13 +241,6 @@ def _opened(job: Job, made: Path) -> int:
             ranks.append(of_shard.values.to_numpy())
     unique = np.unique(np.concatenate(ranks))
     return int((unique >= job.before.connections).sum())
-
-
-def _version() -> str:
-    try:
-        return version("kafkascope")
-    except PackageNotFoundError:
-        return "unknown"
 
 
 def _rows(folder: Path) -> int:

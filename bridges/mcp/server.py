@@ -10,8 +10,6 @@ import os
 import sys
 from collections.abc import Awaitable, Callable
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
-from importlib.metadata import PackageNotFoundError, version
 from typing import TYPE_CHECKING, Any, Final
 
 from mcp.server.fastmcp import FastMCP
@@ -20,6 +18,7 @@ from mcp.types import ToolAnnotations
 
 from kafkascope.bridges.mcp.toolbox import TOOLS, Toolbox, description
 from kafkascope.errors import Error
+from kafkascope.release import release
 
 if TYPE_CHECKING:
     from kafkascope.library.capture import Capture
@@ -47,9 +46,8 @@ class _Server(FastMCP[Any]):
 def server_of(capture: Capture) -> FastMCP[Any]:
     """Return a server whose tools ask the capture."""
     server = _Server("kafkascope", instructions=INSTRUCTIONS, log_level="ERROR")
-    with suppress(PackageNotFoundError):
-        # The SDK names its own version otherwise, and has no argument for another one.
-        server._mcp_server.version = version("kafkascope")  # noqa: SLF001
+    # The SDK names its own version otherwise, and has no argument for another one.
+    server._mcp_server.version = release()  # noqa: SLF001
     toolbox = Toolbox(capture)
     # One: each reads the capture, and what many ask at once would take the memory of as many.
     thread = ThreadPoolExecutor(1, "tools")

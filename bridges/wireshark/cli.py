@@ -10,6 +10,7 @@ import click
 
 from kafkascope.analyzer.commands.help import CommandGroup, setting
 from kafkascope.analyzer.terminal import document, out, say
+from kafkascope.release import release
 
 if TYPE_CHECKING:
     from kafkascope.bridges.wireshark.protocol import ExtcapCall
@@ -99,9 +100,7 @@ def _answer(call: ExtcapCall) -> int:
     from kafkascope.bridges.wireshark import protocol
 
     if call.interfaces:
-        from importlib.metadata import version
-
-        lines = protocol.interface_sentences(version("kafkascope"))
+        lines = protocol.interface_sentences(release())
     elif call.dlts:
         lines = protocol.dlt_sentences(call.interface)
     elif call.config:

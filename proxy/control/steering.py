@@ -8,9 +8,10 @@ from collections.abc import Callable
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any, Final
 
-from kafkascope.proxy.answers import PROTOCOL, release
+from kafkascope.proxy.answers import PROTOCOL
 from kafkascope.proxy.rules.faults import Fault, parse_fault
 from kafkascope.proxy.rules.verdicts import BROKER, CLIENT
+from kafkascope.release import release
 
 if TYPE_CHECKING:
     from kafkascope.proxy.engine.handler import Handler

@@ -25,6 +25,7 @@ from kafkascope.proxy.engine.directory import Address, whole_address
 from kafkascope.proxy.hosts import HIGHEST_PORT, refuse_wildcard
 from kafkascope.proxy.limits import LIMITS
 from kafkascope.proxy.sasl import PASSWORD
+from kafkascope.release import release
 
 if TYPE_CHECKING:
     import ssl
@@ -333,7 +334,7 @@ async def _control(
                 return {
                     "protocol": answers.PROTOCOL,
                     "pid": os.getpid(),
-                    "version": answers.release(),
+                    "version": release(),
                     "started_ns": started_ns,
                     "bootstrap": bootstrap,
                     "mode": "serve",

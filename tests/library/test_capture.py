@@ -7,6 +7,7 @@ import subprocess
 import sys
 import threading
 from datetime import timedelta
+from importlib.metadata import distribution
 from pathlib import Path
 from typing import Any
 
@@ -338,6 +339,7 @@ def test_the_names_are_these() -> None:
     assert ks.__all__ == sorted(ks.__all__)
     assert [name for name in ks.__all__ if not hasattr(ks, name)] == []
     assert set(ks.__all__) <= set(dir(ks))
+    assert ks.__version__ == distribution("kafkascope").version
     errors = [getattr(ks, name) for name in ks.__all__ if isinstance(getattr(ks, name), type)]
     errors = [each for each in errors if issubclass(each, Exception)]
     assert all(issubclass(each, ks.Error) for each in errors)
