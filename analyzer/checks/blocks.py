@@ -48,8 +48,8 @@ def block(cause: Cause, times: Times, width: int, source: str) -> Iterator[tuple
     """Yield (line, style): symptom, count and time, consequences, evidence, fix. `source`: the
     inputs as words of a shell, for the commands that show the evidence."""
     finding = cause.finding
-    for part in wrapped(f"{finding.severity}: {finding.text}", width, hanging=INDENT):
-        yield part, SIGNS[finding.severity]
+    for part in wrapped(f"{cause.severity}: {finding.text}", width, hanging=INDENT):
+        yield part, SIGNS[cause.severity]
     when = times.behind(finding.first_ns, finding.last_ns)
     parts = (
         f"{finding.name}, {plural(finding.count, 'event')}{when}".split(),

@@ -16,10 +16,12 @@ from kafkascope.analyzer.merging.tables import by_key
 from kafkascope.analyzer.statistics.delivery.model import Reads
 from kafkascope.analyzer.statistics.exchange_batch import ExchangeBatch
 from kafkascope.analyzer.statistics.model import topic_key, topic_label
+from kafkascope.dissectors.reference.codes import error_name
 from kafkascope.dissectors.values import Versions
 
 # KIP-110: brokers refuse it to older ones, while the topic's compression.type says zstd.
-ZSTD_FETCHES: Final = Versions.parse("10+")
+ZSTD: Final = {"Fetch": Versions.parse("10+"), "Produce": Versions.parse("7+")}
+ZSTD_FETCHES: Final = ZSTD["Fetch"]
 # UNSUPPORTED_COMPRESSION_TYPE.
 UNSUPPORTED: Final = 76
 EXTRA: Final = frozenset({"snappy", "lz4", "zstd"})
@@ -62,16 +64,21 @@ class Codecs(Counts):
     """By client."""
 
     refused = Occurrences.table(LIMITS.few_keys)
-    """By API, topic and client."""
+    """By API, error, whether zstd came before its version, topic and client."""
     old = Old.table(LIMITS.few_keys)
     """zstd for versions before it."""
 
     def add(self, batch: ExchangeBatch) -> None:
         row = batch.row
-        if row.errors and any(error.code == UNSUPPORTED for error in row.errors):
-            self.refused[(row.api, one_topic(row), *client_of(row))].see(row)
         version = row.api_version
-        if row.api != "Fetch" or version is None or version in ZSTD_FETCHES:
+        old = row.api in ZSTD and version is not None and version not in ZSTD[row.api]
+        early = old and row.api == "Produce" and any("zstd" in each for each in batch.codecs)
+        codes = {error.code for error in row.errors}
+        if UNSUPPORTED in codes or (early and codes):
+            # Brokers before 2.1 know no zstd, and no error for it.
+            code = UNSUPPORTED if UNSUPPORTED in codes else min(codes)
+            self.refused[(row.api, code, early, one_topic(row), *client_of(row))].see(row)
+        if row.api != "Fetch" or not old:
             return
         for time_ns, number, codecs in zip(batch.begins, batch.numbers, batch.codecs, strict=True):
             if "zstd" in codecs:
@@ -80,17 +87,19 @@ class Codecs(Counts):
                 seen.take(version=version)
 
     def findings(self, view: DetectorInput) -> Iterator[Finding]:
-        for (api, topic, *who), seen in self.refused.items():
-            client = view.client(*who)
+        for (api, code, early, topic, *who), seen in self.refused.items():
+            client, error = view.client(*who), error_name(int(str(code)))
             of = f" of topic {view.topic(topic)}" if topic else ""
+            why = f": zstd before {api} v{ZSTD[str(api)].low}" if early else ""
             yield view.finding(
                 "batch-codec",
                 f"{plural(seen.count, f'{api} exchange')}{of} with {client} failed with "
-                "UNSUPPORTED_COMPRESSION_TYPE",
-                f"api == {api} and error == {UNSUPPORTED}",
+                f"{error}{why}",
+                f"api == {api} and error == {code}",
                 seen,
                 client=client,
-                about={"topic": view.topic(topic) if topic else ()},
+                case="producer" if api == "Produce" else "",
+                about={"topic": view.topic(topic) if topic else (), "error": error},
             )
         old = {view.client(*who).key: seen for who, seen in self.old.items()}
         unread = unread_of(view, old)
@@ -154,7 +163,9 @@ def unread_of(view: DetectorInput, old: Mapping[ClientKey, Old]) -> dict[ClientK
                 able.add((*who, codec))
                 continue
             version = old[who].version if codec == "zstd" and who in old else None
-            left_ns = _judged(lives.get(who, ()), fetches, version)
+            polls = view.base.delivery.polls.get(who)
+            last_ns = polls.last_ns if polls is not None else None
+            left_ns = _judged(lives.get(who, ()), fetches, version, last_ns or 0)
             if left_ns is not None:
                 unread = Unread(str(topic), codec, tuple(fetches), left_ns)
                 found.setdefault(who, []).append(unread)
@@ -187,15 +198,19 @@ def _lives(view: DetectorInput) -> dict[ClientKey, list[MemberLife]]:
     )
 
 
-def _judged(lives: Iterable[MemberLife], fetches: list[Event], version: int | None) -> int | None:
+def _judged(
+    lives: Iterable[MemberLife], fetches: list[Event], version: int | None, last_ns: int
+) -> int | None:
     """Return for how long a member was there after it had got the records; None where nothing
-    follows from its silence. `version`: of a Fetch that is older than zstd."""
+    follows from its silence. `version`: of a Fetch that is older than zstd. `last_ns`: end of the
+    client's last Fetch; kafkajs waits for its long polls at other brokers before it leaves."""
     got: list[int] = [event.about["end_ns"] for event in fetches]
     here = [each for each in lives if each.first_ns <= got[-1] <= each.gone_ns]
     for each in here:
         after = each.gone_ns - got[-1]
         fails = each.bare if version is None else version > LAST_SHARED
-        if fails and each.left and after <= limit("stuck.leaves"):
+        idle = each.gone_ns - max(got[-1], last_ns)
+        if fails and each.left and idle <= limit("stuck.leaves"):
             return after
         if version is not None:
             waits = "codec.waits" if version > LAST_SHARED else "codec.slow"

@@ -23,6 +23,8 @@ COMMITS: Final = "api in {OffsetCommit, TxnOffsetCommit}"
 HAPPENINGS: Final = {
     "beyond": ("commit-ahead", COMMITS, "skipped {records}"),
     "back": ("commit-back", COMMITS, "committed offsets that are {records} smaller"),
+    "gone": ("commits-lost", "api == OffsetFetch", "lost the committed offsets of {partitions}"),
+    "lost": ("log-truncated", "api == Fetch", "found at least {records} gone"),
     "again": ("redelivered", "api == Fetch", "fetched {records} again"),
     "twice": ("owned-twice", "", "assigned {partitions} to two members"),
     "none": ("owned-by-none", "", "left {last} without an owner"),
@@ -49,11 +51,15 @@ def findings(view: DetectorInput) -> Iterator[Finding]:
     for story in view.stories:
         for member in story.members:
             # Members of Connect own connectors.
-            if story.type in ("", "consumer") and _is_fetchless(member, view):
+            if story.type in ("", "consumer") and _is_fetchless(story, member, view):
                 yield _fetchless(story, member, view)
     for group, partitions in view.audited:
         yield from _uncommitted(group, partitions, view)
-        growing = [growth for growth in map(_growth, partitions) if growth is not None]
+        known = view.base.groups.story(group)
+        members = known.members if known is not None else ()
+        last_ns = max((each.gone_ns or 0 for each in members), default=0)
+        found = (_growth(each, last_ns) for each in partitions)
+        growing = [growth for growth in found if growth is not None]
         if growing:
             yield _lag(group, growing, view)
     happened = by_key(((each.group, each.kind), each) for each in view.audit.happenings())
@@ -86,7 +92,7 @@ def _happened(group: str, kind: str, here: list[Happening], view: DetectorInput)
         count=len(here),
         span=(here[0].time_ns, here[-1].time_ns),
         severity="note" if by_hand else None,
-        case="by-hand" if by_hand and kind == "back" else "",
+        case="by-hand" if by_hand and kind == "back" else kind if kind == "gone" else "",
         number=numbers[0] if numbers else None,
         about=view.about_group(group, [each.topic for each in here if each.topic]),
     )
@@ -165,11 +171,10 @@ def _fetchless(story: Story, member: Member, view: DetectorInput) -> Finding:
     parts = [f"{topic}-{number}" for topic, numbers in assigned for number in numbers]
     span = offered(view, *client.key, "Fetch")
     offer = f"; the broker offers Fetch v{span.first} to v{span.last}" if span else ""
-    lasted = (member.gone_ns or 0) - (member.first_ns or 0)
     return view.finding(
         "fetches-nothing",
         f"{client} owned {plural(len(parts), 'partition')} of group {spelled(story.group)} for "
-        f"{duration(lasted)} and sent no Fetch ({listed(parts)}){offer}",
+        f"{duration(_owned_ns(story, member))} and sent no Fetch ({listed(parts)}){offer}",
         f"group == {quoted(story.group)}",
         count=len(parts),
         span=(member.first_ns, member.gone_ns),
@@ -180,13 +185,21 @@ def _fetchless(story: Story, member: Member, view: DetectorInput) -> Finding:
     )
 
 
-def _is_fetchless(member: Member, view: DetectorInput) -> bool:
+def _owned_ns(story: Story, member: Member) -> int:
+    """Return for how long a member may have owned partitions: from the first rebalance that ended
+    after it had joined."""
+    first = member.first_ns or 0
+    ends = (each.end_ns for each in story.rebalances if (each.end_ns or 0) >= first)
+    return (member.gone_ns or 0) - min((end for end in ends if end is not None), default=first)
+
+
+def _is_fetchless(story: Story, member: Member, view: DetectorInput) -> bool:
     """Return whether a member owned partitions and sent no Fetch where the capture would show one:
     it saw the client start, and all its brokers."""
     who = member.client_id or "", member.host
     if not any(numbers for _, numbers in member.assigned or ()):
         return False
-    if (member.gone_ns or 0) - (member.first_ns or 0) < limit("fetchless.time"):
+    if _owned_ns(story, member) < limit("fetchless.time"):
         return False
     apis = _apis(view).get(who, set())
     if {"Fetch", "ShareFetch"} & apis or who in _partly_seen(view):
@@ -238,12 +251,15 @@ def _lag(group: str, found: list[LagGrowth], view: DetectorInput) -> Finding:
     )
 
 
-def _growth(place: AuditedPartition) -> LagGrowth | None:
-    """Return how the lag of a partition grows; None where it does not, or is not known."""
+def _growth(place: AuditedPartition, last_ns: int) -> LagGrowth | None:
+    """Return how the lag of a partition grows; None where it does not, or is not known. `last_ns`:
+    when a member was heard of last. One that goes on without a fetch stands still until then."""
     # Between two commits the position seems to stand still: lag is what it is at commits.
     read = place.placed
     if len(read) < limit("lag.points"):
         read = [(time_ns, to) for time_ns, to, _, _ in place.points if to is not None]
+    if read and place.last_ns is not None and last_ns - place.last_ns >= limit("lag.span"):
+        read = [*read, (last_ns, read[-1][1])]
     ends = ((time_ns, offset, at(place.ends, time_ns)) for time_ns, offset in read)
     lags = [(time_ns, to, max(end, to)) for time_ns, to, end in ends if end is not None]
     if len(lags) < limit("lag.points"):

@@ -43,7 +43,7 @@ def _transactions(view: DetectorInput) -> bool:
     found = view.audit.found if _groups(view) else ()
     producers = view.base.producers
     has_ids = bool(producers.ids or producers.transactional)
-    return has_ids or any(each.waits_since_ns is not None for each in found)
+    return has_ids or any(each.wait is not None for each in found)
 
 
 def _zookeeper(view: DetectorInput) -> bool:

@@ -19,10 +19,11 @@ CONSUMER: Final = "consumer"
 CONNECT: Final = "connect"
 """Protocol types whose bytes are known."""
 
-INCONSISTENT: Final = 23
 UNKNOWN_MEMBER: Final = 25
-NOT_FOUND: Final = 69
-"""GROUP_ID_NOT_FOUND, which a heartbeat gets that would join a group of another type."""
+REFUSALS: Final = {23: "", 69: "type", 81: "size", 26: "session"}
+"""Error of a request to join -> case of the advice: INCONSISTENT_GROUP_PROTOCOL, GROUP_ID_NOT_FOUND
+(a heartbeat that would join a group of another type), GROUP_MAX_SIZE_REACHED,
+INVALID_SESSION_TIMEOUT."""
 
 READ: Final = ("JoinGroup", "SyncGroup", "DescribeGroups")
 SIDES: Final = ("request", "response", "described")
@@ -45,6 +46,8 @@ class RefusedMember(Occurrences):
     error: Names = whole(Names)
     offers: Names = whole(Names)
     """Assignors of the client."""
+    types: Names = whole(Names)
+    """Its protocol types."""
 
 
 class GroupProtocols(Counts):
@@ -79,7 +82,7 @@ class GroupProtocols(Counts):
             self._described(row, response or {})
             return
         group, kind = request["group_id"], request.get("protocol_type") or ""
-        if kind:
+        if kind and not row.errors:
             self.types[(group,)].words.add(kind)
         for each in () if row.errors else request.get("protocols") or ():
             self.offers[(group, *client_of(row))].words.add(each["name"])
@@ -112,12 +115,14 @@ class GroupProtocols(Counts):
                 self.outside[(group, *client_of(row))].see(row)
             return
         joins = row.api == "JoinGroup" or request.get("member_epoch") == 0
-        code = next((code for code in (INCONSISTENT, NOT_FOUND) if code in codes), None)
+        code = next((code for code in REFUSALS if code in codes), None)
         if joins and code is not None:
             refused = self.refused[(group, row.api, *client_of(row))]
             refused.see(row, error=str(code))
-            for each in request.get("protocols") or ():
+            for each in () if REFUSALS[code] else request.get("protocols") or ():
                 refused.offers.add(each["name"])
+            if kind := request.get("protocol_type"):
+                refused.types.add(kind)
             for error in row.errors:
                 if error.message:
                     refused.messages.add(error.message)
@@ -173,10 +178,16 @@ class GroupProtocols(Counts):
     ) -> Finding:
         """Return the finding about a client that its group does not take."""
         client, name = view.client(*who), spelled(group)
-        errors = [error_name(int(code)) for code in refused.error]
+        codes = [int(code) for code in refused.error]
+        errors = [error_name(code) for code in codes]
         why = f": {listed(map(spelled, refused.messages), 1)}" if refused.messages else ""
-        case = "type"
-        if refused.offers and not refused.messages:
+        case = REFUSALS[codes[0]] or "type"
+        known = self.types.get((group,))
+        types = set(known.words if known is not None else ()) - set(refused.types)
+        if types and refused.types:
+            case, why = "type", f": its protocol type is {listed(sorted(refused.types))}"
+            why += f", and that of the group is {listed(sorted(types))}"
+        elif refused.offers and not refused.messages:
             case, theirs = "", self._assignors(group, view)
             why = f": it offers {listed(map(spelled, sorted(refused.offers)))}"
             why += f", and the group has {theirs}" if theirs else ""

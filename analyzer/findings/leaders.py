@@ -27,6 +27,7 @@ CODES: Final = "error in {5, 6, 74, 75}"
 NO_TOPIC: Final = frozenset({3, 5, 17})
 """UNKNOWN_TOPIC_OR_PARTITION, LEADER_NOT_AVAILABLE, INVALID_TOPIC_EXCEPTION."""
 LEADER_NOT_AVAILABLE: Final = 5
+INVALID_TOPIC: Final = 17
 NO_LEADER: Final = -1
 LOOKUPS: Final[Mapping[str, frozenset[str]]] = {
     "Metadata": frozenset({"ListOffsets", "DeleteRecords", "DescribeProducers", "DescribeConfigs"}),
@@ -129,7 +130,8 @@ class Leaders(Counts):
             yield _of_former_leaders(moved, view)
         for (*who, topic, code), seen in self.topics.items():
             client = view.client(*who)
-            if seen.count >= limit("unknown-topic.count") or _waits(client, topic, seen, view):
+            many = seen.count >= limit("unknown-topic.count") or code == INVALID_TOPIC
+            if many or _waits(client, topic, seen, view):
                 yield _unknown(client, topic, int(str(code)), seen, view)
         yield from _leaderless(dict(self.leaderless.items()), view)
         by_broker = by_key(
@@ -285,7 +287,7 @@ def _unknown(
         client=client,
         topic=topic,
         severity="chat" if made else None,
-        case="created" if made else "",
+        case="created" if made else "invalid" if code == INVALID_TOPIC else "",
         link=error,
     )
 
@@ -320,6 +322,7 @@ def _rates(
             f"({plural(traffic.count, 'commit')})",
             "api == OffsetCommit",
             count=traffic.count,
+            severity="note" if rate < limit("commits.many") else None,
             **common,
         )
     if traffic.throttled:

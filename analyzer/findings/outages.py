@@ -126,12 +126,6 @@ def _down(there: AtBroker, outage: Outage, view: DetectorInput) -> Finding:
         elif unknown:
             # Clients that know another leader have no reason to come back. It may be down still.
             when = f"was down for {lasted} at least (no client tried again in {duration(rest)})"
-        elif (
-            controls
-            and end - outage.begin_ns > limit("outage.short")
-            and not _served(outage, broker, view)
-        ):
-            severity = "warning"
     closed = f"closed {plural(len(outage.ended), 'connection')} and " if outage.ended else ""
     how = "did not answer" if outage.silent else "refused"
     tried = plural(len(outage.failed), "connection attempt")
@@ -163,19 +157,29 @@ def _severity(
 ) -> Severity:
     """Return how severe an outage is. A restart that all clients survive is a note: it is over
     soon, or other brokers served, and no request was lost but long polls. So is one that only other
-    brokers noticed."""
-    if users and all(view.is_broker(*each) for each in users):
+    brokers noticed, and one of a controller while there are others."""
+    controls = broker in _controllers(view)
+    if users and not controls and all(view.is_broker(*each) for each in users):
         return "note"
     # Brokers send again what they tell each other: no client waits for it.
-    lost = any(line["stranded"] and not view.is_broker(*client_key(line)) for line in outage.ended)
+    # franz-go and sarama find out that a connection is closed when they send something on it.
+    lost = any(
+        line["stranded"]
+        and (line["waiting"] or 0) <= outage.begin_ns
+        and not view.is_broker(*client_key(line))
+        for line in outage.ended
+    )
     soon = lasted <= limit("outage.short")
-    survived = soon or (outage.end_ns is not None and _served(outage, broker, view))
+    over = controls or outage.end_ns is not None
+    survived = soon or (over and _served(outage, broker, view))
     return "note" if survived and not lost else "warning"
 
 
 def _served(outage: Outage, broker: str, view: DetectorInput) -> bool:
-    """Return whether other brokers answered the same hosts meanwhile."""
+    """Return whether other brokers, or other controllers, answered the same hosts meanwhile."""
     served, end = _answers(view), outage.end_ns or outage.begin_ns
+    if broker in _controllers(view):
+        served, end = _controllers_answers(view), outage.end_ns or view.last_ns or 0
     hosts = hosts_in(outage.failed)
     return all(served.meanwhile(host, broker, outage.begin_ns, end) for host in hosts)
 
@@ -194,6 +198,12 @@ def _controllers(view: DetectorInput) -> set[str]:
 @DetectorInput.once
 def _answers(view: DetectorInput) -> AnsweredHosts:
     return AnsweredHosts(view.lines)
+
+
+@DetectorInput.once
+def _controllers_answers(view: DetectorInput) -> AnsweredHosts:
+    controllers = _controllers(view)
+    return AnsweredHosts(line for line in view.lines if line["broker_address"] in controllers)
 
 
 @DetectorInput.once

@@ -147,10 +147,13 @@ class _Judge:
         """Clients with an API of which messages could not be read."""
 
     def worst_finding(self, identity: Identity) -> str:
-        """Return the text of the worst finding about a client; empty for chats."""
+        """Return the text of the worst finding about a client, its cause rather than what followed
+        from it; empty for chats."""
         client = self.view.client(identity.client_id, identity.host)
         named = self.named[("client", client)] or self.named[("host", identity.host)]
-        return next((finding.text for finding in named if finding.severity != "chat"), "")
+        bad = [finding for finding in named if finding.severity != "chat"]
+        bad.sort(key=lambda finding: (order(finding)[0], bool(finding.because)))
+        return bad[0].text if bad else ""
 
     # --- one client
 
@@ -344,12 +347,13 @@ def _stuck(view: DetectorInput) -> dict[ClientKey, tuple[str, AuditedPartition]]
 
 def _stands(place: AuditedPartition) -> str:
     """Return why a partition does not go on for its readers; empty when it does."""
-    since, until = place.waits_since_ns, place.waits_until_ns
-    if since is None or until is None or until - since < limit("outcome.still"):
+    wait = place.wait if place.waits else None
+    if wait is None or wait.end_ns - wait.begin_ns < limit("outcome.still"):
         return ""
     return (
-        f"reads nothing of {spelled(place.topic)}-{place.number} past offset {place.stable:,} for "
-        f"{duration(until - since)}: an open transaction blocks the records up to {place.end:,}"
+        f"reads nothing of {spelled(place.topic)}-{place.number} past offset {wait.offset:,} for "
+        f"{duration(wait.end_ns - wait.begin_ns)}: an open transaction blocks the records "
+        f"up to {place.end:,}"
     )
 
 

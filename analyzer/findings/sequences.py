@@ -214,42 +214,40 @@ def _hangs(each: Line, clients: list[str], view: DetectorInput) -> Iterator[Find
 def _blocks(
     found: list[Line], clients: dict[Any, list[str]], view: DetectorInput
 ) -> Iterator[Finding]:
-    """Yield groups that wait at a last stable offset: (partition, since when, how long)."""
-    since = (
-        (each, each.waits_since_ns, max(each.last_ns or 0, each.waits_until_ns or 0))
-        for each in view.audit.found
-        if each.waits_since_ns is not None and each.end is not None and each.stable is not None
-    )
+    """Yield groups that wait at a last stable offset."""
+    waits = ((each, each.wait) for each in view.audit.found)
     waiting = by_key(
-        ((each.group, each.topic), (each, begin, end - begin))
-        for each, begin, end in since
-        if end - begin >= limit("consumer.lso")
+        ((each.group, each.topic), (each, wait))
+        for each, wait in waits
+        if wait is not None and wait.end_ns - wait.begin_ns >= limit("consumer.lso")
     )
     for (group, topic), here in sorted(waiting.items()):
-        places = {f"{topic}-{each.number}" for each, _, _ in here}
-        last = max(begin + stuck for _, begin, stuck in here)
-        holding = [
-            line
-            for line in found
-            if places & set(line["partitions"])
-            and (line["duration"] is None or line["time"] + line["duration"] >= last)
-        ]
+        places = {f"{topic}-{each.number}" for each, _ in here}
+        first, longest = max(here, key=lambda one: one[1].end_ns - one[1].begin_ns)
+        begin, end = longest.begin_ns, longest.end_ns
+        holding = []
+        for line in found:
+            ended = end if line["duration"] is None else line["time"] + line["duration"]
+            # It is open for most of the wait: others come and go meanwhile.
+            if (
+                places & set(line["partitions"])
+                and ended - max(begin, line["time"]) > (end - begin) / 2
+            ):
+                holding.append(line)
         names = sorted({spelled(line["transactional_id"]) for line in holding})
         producers = {line["producer_id"] for line in holding}
         who = sorted({each for number in producers for each in clients.get(number, [])})
         by = f", blocked by an open transaction of {listed(names)}" if names else ""
         by += f" ({listed(who)})" if who else ""
-        first, _, stuck = max(here, key=lambda one: one[2])
-        behind = sum((each.end or 0) - (each.stable or 0) for each, _, _ in here)
         rest = f" and {plural(len(here) - 1, 'more partition')}" if len(here) > 1 else ""
         yield view.finding(
             "transaction-blocks",
-            f"Group {spelled(group)} (read_committed) waited {duration(stuck)} at the last "
-            f"stable offset {first.stable:,} of {spelled(topic)}-{first.number}{rest}, with "
-            f"{plural(behind, 'record')} after it{by}",
+            f"Group {spelled(group)} (read_committed) waited {duration(end - begin)} at the last "
+            f"stable offset {longest.offset:,} of {spelled(topic)}-{first.number}{rest}, with "
+            f"{plural(sum(wait.behind for _, wait in here), 'record')} after it{by}",
             f"api == Fetch and topic == {quoted(topic)}",
-            count=sum(max(each.at_stable, 1) for each, _, _ in here),
-            span=(min(begin for _, begin, _ in here), last),
+            count=sum(max(each.at_stable, 1) for each, _ in here),
+            span=(min(wait.begin_ns for _, wait in here), max(wait.end_ns for _, wait in here)),
             about={
                 "group": spelled(group),
                 "topic": spelled(topic),

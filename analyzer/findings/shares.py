@@ -81,8 +81,8 @@ class Shares(Counts):
             parts = (
                 (
                     shared.again,
-                    f"{shared.again:,} of {shared.given:,} records of {name} were delivered again, "
-                    f"one up to {often} times{archived}",
+                    f"{shared.again:,} of {shared.given:,} deliveries of {name} were "
+                    f"repeated, one record up to {often} times{archived}",
                 ),
                 (shared.released, f"consumers released {shared.released:,}"),
                 (shared.rejected, f"consumers rejected {shared.rejected:,} of {name}"),

@@ -79,11 +79,16 @@ class Sizes(Counts):
         elif row.state == "lost" and (row.request_bytes or 0) > limit("large.frame"):
             self._see(row, exchange, 0, None)
         elif row.state == "lost" and exchange.ended_ns is not None:
-            self._see_cut(row, exchange)
+            waits = (batch.request or {}).get("max_wait_ms") or 0
+            self._see_cut(row, exchange, exchange.ended_ns - row.time_ns - waits * MS)
 
-    def _see_cut(self, row: Row, exchange: Exchange) -> None:
+    def _see_cut(self, row: Row, exchange: Exchange, after_ns: int) -> None:
+        """Take a message that came in part. `after_ns`: from the time at which the response was due
+        to the end of the connection. Who refuses a size does so at once."""
         partial = partial_response(row.notes)
         if partial is not None and row.reason.endswith("by the client"):
+            if after_ns > limit("partial.soon"):
+                return
             side, (arrived, whole_size) = "response", partial
         elif exchange.request is not None and row.reason.endswith("by the broker"):
             frame = exchange.request.frame

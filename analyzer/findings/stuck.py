@@ -230,7 +230,7 @@ def _ended_between(stall: Stall, ends: Sequence[int]) -> Iterator[tuple[int, int
 def _committed(place: AuditedPartition) -> StuckPartition | None:
     """Return a partition stuck by commits of one offset at the end, while the log grows after
     it."""
-    if not place.placed or not place.ends or place.waits_since_ns is not None:
+    if not place.placed or not place.ends or place.waits:
         return None
     offset = place.placed[-1][1]
     behind = next((time_ns for time_ns, end in place.ends if end > offset), None)

@@ -6,7 +6,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, Final
 
-from kafkascope.analyzer.conversation.pending import OUT_OF_ORDER, SKIPPED, overtaken_by
+from kafkascope.analyzer.conversation.pending import (
+    OUT_OF_ORDER,
+    SKIPPED,
+    overtaken_by,
+    partial_response,
+)
 from kafkascope.analyzer.findings.counting import (
     KeyedMeasures,
     Names,
@@ -47,6 +52,8 @@ class Lost(Occurrences):
     connections: Names = whole(Names)
     oldest: int | None = most()
     """Longest time from a request to the end of its connection."""
+    partial: tuple[int, int] | None = most()
+    """(bytes of a response that had arrived, of how many)"""
 
 
 class LateResponse(Occurrences):
@@ -91,14 +98,14 @@ class Unanswered(Counts):
             until_ns = max(batch.ends) + row.throttle_ms * MS
             self.muted[(row.connection,)].take(until_ns=until_ns)
         if row.state == "lost" and row.api != "SaslToken" and exchange.ended_ns is not None:
-            age = exchange.ended_ns - row.time_ns
+            age, partial = exchange.ended_ns - row.time_ns, partial_response(row.notes)
             if row.reason.startswith(("closed by", "reset by")) and not (
-                _harmless(row, age) or _goodbye(exchange)
+                _harmless(row, age, partial is not None) or _goodbye(exchange)
             ):
                 lost = self.lost[(*client_of(row), row.api, row.broker_address, row.reason)]
                 lost.see(row)
                 lost.connections.add(row.connection)
-                lost.take(oldest=max(0, age))
+                lost.take(oldest=max(0, age), partial=partial)
         elif row.state == "no-reply" and row.api == "Produce":
             seen = self.unacknowledged[(row.connection,)]
             seen.see(row, last=(row.time_ns, row.number, row.request_bytes or 0))
@@ -180,17 +187,22 @@ class Unanswered(Counts):
             muted = self._is_muted(lost) and str(reason).endswith("by the client")
             if muted:
                 waited += ", while the broker throttled it and did not read from it"
+            got = "no response"
+            if lost.partial is not None:
+                got = f"at most {size(lost.partial[0])} of a response of {size(lost.partial[1])}"
             yield view.finding(
                 "unanswered",
-                f"{plural(lost.count, f'{api} request')} from {client} to {broker} got no "
-                f"response: the connection was {reason}{waited}",
+                f"{plural(lost.count, f'{api} request')} from {client} to {broker} got {got}: the"
+                f" connection was {reason}{waited}",
                 "lost",
                 lost,
                 client=client,
                 api=api,
                 broker=broker,
                 severity="note" if view.is_broker(*who) else None,
-                case=_case(api, age, reason, rejected=rejected or first == lost.count, muted=muted),
+                case="partial"
+                if lost.partial is not None and age >= limit("lost.age")
+                else _case(api, age, reason, rejected=rejected or first == lost.count, muted=muted),
             )
         for (*who, api, broker), seen in self.open.items():
             client, age = view.client(*who), (view.last_ns or 0) - (seen.first or (0, 0))[0]
@@ -251,11 +263,11 @@ def _forwarded(api: Any) -> bool:
     return api in KNOWN and api_named(str(api)).server == "controller"
 
 
-def _harmless(row: Row, age_ns: int) -> bool:
+def _harmless(row: Row, age_ns: int, partial: bool) -> bool:
     """Return whether a lost request does no harm: a client that closes while it polls loses
-    nothing; one that is stopped closes at once."""
+    nothing; one that is stopped closes at once. `partial`: its response had begun to arrive."""
     return row.reason.endswith("by the client") and (
-        row.api_key in WAITING or age_ns < limit("lost.age")
+        (row.api_key in WAITING and not partial) or age_ns < limit("lost.age")
     )
 
 

@@ -135,7 +135,8 @@ def _of_api(usage: Usage, api: str, used: list[int], release: str) -> Reason | N
     if missing[0] > there.high:
         return Reason("unclear", api, f"{has}; the client may support older versions")
     offered = usage.offered.get(api)
-    if offered is not None and offered[1] > used[-1]:
+    # kafka-go has Fetch 2, 5, 10: who knows none between may know one beyond.
+    if offered is not None and offered[1] > used[-1] and offered[1] >= there.low:
         text = (
             f"{has}; the broker offered up to v{offered[1]}, so the client likely supports "
             "nothing newer"

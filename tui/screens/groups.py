@@ -107,7 +107,7 @@ def _pointer(shown: Rebalance, scale: Scale, margin: int) -> Spans:
 LAG_WIDTH: Final = 16
 LAG: Final = Column("lag_over_time")
 KINDS: Final = {
-    **dict.fromkeys(("beyond", "back", "skipped", "twice"), "!"),
+    **dict.fromkeys(("beyond", "back", "gone", "lost", "twice"), "!"),
     "again": "?",
     "none": "?",
     ELSE: "label",

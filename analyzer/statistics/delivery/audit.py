@@ -336,7 +336,7 @@ def _remarks(place: model.AuditedPartition) -> Iterator[str]:
         yield "unknown before start"
     if place.fetched is not None and not place.commits:
         yield "no commit"
-    if place.waits_since_ns is not None:
+    if place.waits:
         yield "waits at the last stable offset"
     if place.dropped:
         yield f"{place.dropped} older events omitted"

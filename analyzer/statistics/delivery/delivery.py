@@ -120,7 +120,7 @@ class Delivery(DeliveryFacts):
                 here.take(**{f"{name}_ms": limit_ms})
         if key in (OFFSET_COMMIT, TXN_COMMIT):
             for part, (topic, number, about) in enumerate(commits_of(request, response)):
-                about["end_ns"] = end_ns
+                about |= {"end_ns": end_ns, "txn": key == TXN_COMMIT}
                 self._event((group, topic, number), "commit", about, row, part)
         elif key in (JOIN_GROUP, SYNC_GROUP) and response is not None:
             found = plan_of(key, request, response)

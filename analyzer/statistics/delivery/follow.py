@@ -86,6 +86,10 @@ class Follow:
         place.none |= offset < 0 and place.fetched is None
         self.began = place.fetched is not None and offset < place.fetched
         self._passed(offset)
+        if offset < 0 and self.confirmed is not None:
+            text = f"no committed offset any more, {self.confirmed:,} before"
+            self._append(event.about["end_ns"], "gone", 1, event, text)
+            self.confirmed = None
         if offset >= 0:
             self.told = max(self.told, offset)
             if place.start is None and place.fetched is None:
@@ -108,6 +112,11 @@ class Follow:
             text = f"{one} fetched again {why}"
             before_ns = self.fetched_ns if self.began and not place.placed else None
             self._append(time_ns, "again", end - data, event, text, before_ns=before_ns)
+        if place.fetched is not None and first < place.fetched > about["high"]:
+            high, read = about["high"], place.fetched
+            text = f"the log ends at {high:,}, and offset {read - 1:,} was read before"
+            self._append(time_ns, "lost", read - high, event, text)
+            place.fetched = first
         self.began, self.fetched_ns = False, time_ns
         self.kept_before = self.kept
         if event.time_ns >= self.started_ns:
@@ -125,7 +134,8 @@ class Follow:
             return
         by_hand = about["generation"] < 0 and not about["member"]
         # A commit that was lost may not have been carried out: clients send older ones again first.
-        answered = error is not None
+        # Those of transactions may be aborted.
+        answered = error is not None and not about.get("txn")
         before = self.confirmed if answered and self.doubted else place.committed
         if before is not None and offset < before:
             count = before - offset

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Final, Literal, TypeAlias
+from typing import Any, Final, Literal, NamedTuple, TypeAlias
 
 from kafkascope.analyzer.merging.bounded import Event, Events
 from kafkascope.analyzer.merging.measures import Measures, least, most, stretch, total, whole
@@ -14,7 +14,7 @@ from kafkascope.analyzer.statistics.limits import LIMITS
 from kafkascope.analyzer.statistics.model import Accumulator, columns
 
 HappeningKind: TypeAlias = Literal[
-    "beyond", "back", "again", "skipped", "pause", "twice", "none", "plan"
+    "beyond", "back", "again", "gone", "lost", "pause", "twice", "none", "plan"
 ]
 
 NO_OFFSETS: Final = (
@@ -166,6 +166,15 @@ class Stall:
     """Something after it was committed at last."""
 
 
+class Wait(NamedTuple):
+    """A reader that waits at the last stable offset, with more records behind it."""
+
+    offset: int
+    begin_ns: int
+    end_ns: int
+    behind: int
+
+
 @dataclass(slots=True)
 class AuditedPartition:
     """A partition as a group saw it."""
@@ -182,6 +191,8 @@ class AuditedPartition:
     beyond: int = 0
     again: int = 0
     back: int = 0
+    gone: int = 0
+    lost: int = 0
     commits: int = 0
     failed: int = 0
     at_stable: int = 0
@@ -219,12 +230,27 @@ class AuditedPartition:
         return last[1] if last is not None and last[0] > (self.end_ns or 0) else self.end
 
     @property
-    def waits_since_ns(self) -> int | None:
-        """Since when it waits at the last stable offset; None when that has moved on."""
+    def waits(self) -> bool:
+        """It waits at the last stable offset."""
         if self.stuck is None or self.end is None or self.stable is None:
-            return None
+            return False
         there = self.fetched is None or self.fetched <= self.stable
-        return -self.stuck[1] if there and self.stuck[0] == self.stable < self.end else None
+        return there and self.stuck[0] == self.stable < self.end
+
+    @property
+    def wait(self) -> Wait | None:
+        """The last time that it waited at the last stable offset, and got records behind it or
+        waits still."""
+        if self.stuck is None:
+            return None
+        offset, begin = self.stuck[0], -self.stuck[1]
+        if self.waits:
+            end = max(self.last_ns or 0, self.waits_until_ns or 0)
+        else:
+            on = (time for time, fetched, *_ in self.points if (fetched or 0) > offset)
+            end = next((time for time in on if time > begin), begin)
+        log_end = max((at for time, at in self.ends if time <= end), default=self.end or offset)
+        return Wait(offset, begin, end, log_end - offset)
 
     def lags(self) -> list[tuple[int, int]]:
         """Return the lag over time as (time, lag)."""

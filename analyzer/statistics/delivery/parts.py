@@ -158,9 +158,11 @@ def pauses(
     group: str, who: str, belongs: Belongs, periods: Periods, lives: list[tuple[int, int]]
 ) -> Iterator[Happening]:
     """Yield the pauses of a client. `lives`: (first, last) time of each member that it was."""
-    # Since KIP-62 the rebalance timeout is max.poll.interval.ms; before, the session was.
+    # Since KIP-62 the rebalance timeout is max.poll.interval.ms, but in aiokafka and kafkajs;
+    # before, the session was.
     limit_ms = belongs.rebalance_ms or belongs.session_ms
-    what = "max.poll.interval.ms" if belongs.rebalance_ms else "session.timeout.ms"
+    what = "rebalance timeout" if belongs.rebalance_ms else "session.timeout.ms"
+    name = "; max.poll.interval.ms in most clients" if belongs.rebalance_ms else ""
     for begin, end in periods.pauses():
         length = end - begin
         if belongs.last_ns is not None and begin > belongs.last_ns:
@@ -175,7 +177,7 @@ def pauses(
             continue
         else:
             over = "more than" if length > limit_ms * MS else "near"
-            why = f", {over} its {what} ({limit_ms / 1000:g} s)"
+            why = f", {over} its {what} ({limit_ms / 1000:g} s{name})"
         text = f"{who} did not fetch for {length / SECOND:.1f} s{why}"
         yield Happening(begin, "pause", group, "", None, length, None, text)
 

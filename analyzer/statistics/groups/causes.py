@@ -45,7 +45,7 @@ class Causes(GroupIndex):
         if seen is None:
             return "expired", f"{self.label(name)} disappeared"
         silence = (until_ns - seen) / SECOND
-        limit = (member.session_ms or 0) / 1000
+        limit = NEARLY * (member.session_ms or 0) / SECOND
         # A broker waits for former members until the rebalance timeout is over (KIP-62).
         waited = bool(member.rebalance_ms and end_ns - until_ns >= NEARLY * member.rebalance_ms)
         if limit and silence < limit and not waited:
@@ -56,7 +56,7 @@ class Causes(GroupIndex):
         if limit and silence < limit and member.rebalance_ms:
             text = f"{DID_NOT_REJOIN} within {member.rebalance_ms / 1000:g} s (rebalance timeout)"
         else:
-            session = f" (session {limit:g} s)" if limit else ""
+            session = f" (session {(member.session_ms or 0) / 1000:g} s)" if limit else ""
             text = f"no heartbeat for {silence:.1f} s{session}"
         if member.state == "active" and (member.last_ns or 0) <= until_ns:
             member.state, member.text = "expired", text

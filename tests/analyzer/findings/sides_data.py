@@ -27,8 +27,16 @@ def producing(*sent: tuple[int, int | None]) -> Wire:
     return wire
 
 
-def cut_off(number: int, receiver: str, size: int, how: str = "rst", arrived: int = 1000) -> Wire:
-    """A connection that the receiver of a large message closes when so much of it has arrived."""
+def cut_off(
+    number: int,
+    receiver: str,
+    size: int,
+    how: str = "rst",
+    arrived: int = 1000,
+    after_ns: int = 0,
+) -> Wire:
+    """A connection that the receiver of a large message closes when so much of it has arrived, or
+    so long after it was due."""
     wire = opened(number, 10 * number).client(heartbeat(1)).broker(beat(1))
     wire.connection.a = wire.connection.a._replace(port=50_000 + number)
     if receiver == "broker":
@@ -36,7 +44,9 @@ def cut_off(number: int, receiver: str, size: int, how: str = "rst", arrived: in
         wire.client((struct.pack(">i", size - 4) + data[4:] + bytes(arrived))[:arrived])
     else:
         wire.client(request("Fetch", 4, 2))
+        due_ns = wire.time_ns
         wire.broker((struct.pack(">ii", size - 4, 2) + bytes(arrived))[:arrived])
+        wire.time_ns = max(wire.time_ns, due_ns + after_ns)
     return ended(wire, 2_000, 2_000, receiver, how).close(None, "end")
 
 
@@ -163,9 +173,9 @@ def huge(count: int) -> bool:
     return "request-too-large" in found([wire], "request-too-large")
 
 
-def unread(count: int, size: int = 5_000_000) -> bool:
+def unread(count: int, size: int = 5_000_000, after_ns: int = 0) -> bool:
     """Responses that their client does not read to the end."""
-    wires = [cut_off(number, "client", size) for number in range(count)]
+    wires = [cut_off(number, "client", size, after_ns=after_ns) for number in range(count)]
     return severity(wires, "response-too-large") == "error"
 
 
@@ -204,12 +214,12 @@ def fetches(count: int, span_ns: int, *, records: int = 0, wait_ms: int = 0) -> 
     return finding.advice if finding is not None else None
 
 
-def commits(count: int, span_ns: int) -> bool:
+def commits(count: int, span_ns: int) -> str | None:
     wire = Wire()
     for number in range(count):
         at(wire, span_ns * number // (count - 1))
         wire.exchange("OffsetCommit", 7, number, {"topics": []}, group_id="g", topics=[])
-    return "commit-storm" in found([wire], "commit-storm")
+    return severity([wire], "commit-storm")
 
 
 def throttled(count: int, of: int, each_ms: int) -> bool:
@@ -274,6 +284,7 @@ SIDES: dict[str, Side] = {
     "request-too-large large.frame": least(huge, 100 * 1024 * 1024 + 1),
     "response-too-large partial.responses": least(unread, 2),
     "response-too-large partial.outstanding": least(reset_at, 50),
+    "response-too-large partial.soon": most(lambda n: unread(3, after_ns=n), 2 * SECOND),
     "response-too-large partial.size": least(lambda n: unread(3, n), 100_000),
     "hot-partition skew.records": least(lambda n: spread([n - 2, 1, 1]), 1_000),
     "hot-partition skew.times": least(share, 300),
@@ -292,6 +303,7 @@ SIDES: dict[str, Side] = {
         lambda n: fetches(600, n, wait_ms=500) is not None, 10 * SECOND
     ),
     "commit-storm commits.least": least(lambda n: commits(n, SECOND), 100),
+    "commit-storm commits.many": most(lambda n: commits(200, n) == "warning", 4 * SECOND),
     "commit-storm commits.rate": most(lambda n: commits(200, n), 20 * SECOND),
     "throttled throttle.share": least(lambda n: throttled(n, 100, 500), 5),
     "throttled throttle.time": least(lambda n: throttled(1, 1, n), 1_000),

@@ -147,7 +147,6 @@ def member(
     keys = [{"api_key": 1, "min_version": least, "max_version": 17}]
     wire = Wire(handshake=handshake).exchange("ApiVersions", 0, 1, {"api_keys": keys})
     wire.exchange("Metadata", 8, 2, metadata(*(nodes or (HERE,))))
-    begin = wire.time_ns
     me = {"group_id": "g", "member_id": "m"}
     protocols = [{"name": "range", "metadata": b""}]
     answer = {"generation_id": 1, "protocol_name": "range", "leader": "m", "member_id": "m"}
@@ -156,6 +155,7 @@ def member(
     plan = [{"member_id": "m", "assignment": assignment}]
     me |= {"generation_id": 1}
     wire.exchange("SyncGroup", 3, 4, {"assignment": assignment}, **me, assignments=plan)
+    begin = wire.time_ns - MS
     if fetches:
         wire.exchange("Fetch", 11, 5)
     for number in range(6, 10):

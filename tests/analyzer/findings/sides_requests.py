@@ -49,9 +49,9 @@ def asking(*answers: dict[str, Any]) -> Wire:
     return wire
 
 
-def unknown() -> dict[str, Any]:
+def unknown(code: int = 3) -> dict[str, Any]:
     answer = metadata(NODE)
-    answer["topics"][0] |= {"error_code": 3, "partitions": []}
+    answer["topics"][0] |= {"error_code": code, "partitions": []}
     return answer
 
 

@@ -159,7 +159,7 @@ BY_HAND = {
     *("handlers-busy", "broker-local-slow", "followers-slow", "network-threads-busy"),
     *("slow-reader", "likely-refused", "controller-listener"),
     *("acks-0-failed", "group-mismatch", "commit-outside", "cluster-changed"),
-    *("coordinator-missing", "group-unjoined"),
+    *("coordinator-missing", "group-unjoined", "log-truncated"),
 }
 """Rules that no capture shows: see `test_outages`, `test_memberships`, `test_handmade`,
 `test_recovered` and `test_delays`; those of
@@ -214,7 +214,7 @@ CALM = {
     "lost-answers": {"answer-to-nothing", "capture-gaps", "late-answer", "no-answer-yet"},
     "null-software-name": {"request-header"},
     "odd-commits": {"commit-storm", "offset-out-of-range", "records-null"},
-    "offset-out-of-range-java": {"retention-overtook"},
+    "offset-out-of-range-java": {"log-truncated", "retention-overtook"},
     "other-protocols": {"http-to-kafka"},
     "plain-to-tls": {"server-not-kafka"},
     "proxy-protocol-v2-taken": {"proxy-protocol"},

@@ -250,26 +250,42 @@ def test_applications_of_one_library_are_a_chat() -> None:
     assert "2 applications in this capture: killed, survivor" in shared.text
 
 
-def refused(group: Members, name: str, code: int, assignor: str) -> None:
-    asked = {"member_id": "", "protocol_type": "consumer", "session_timeout_ms": 10_000}
+def refused(group: Members, name: str, code: int, assignor: str, kind: str = "consumer") -> None:
+    asked = {"member_id": "", "protocol_type": kind, "session_timeout_ms": 10_000}
     asked |= {"protocols": [{"name": assignor, "metadata": subscribed("orders")}]}
     group.ask(name, 2, "JoinGroup", 8, asked, {"error_code": code}, 0)
 
 
-@pytest.mark.parametrize(("code", "told"), [(23, True), (79, False)])
-def test_a_client_without_an_assignor_of_its_group(code: int, told: bool) -> None:
+@pytest.mark.parametrize(
+    ("code", "text", "advice"),
+    [
+        (23, "offers sticky, and the group has range of a", "assignor"),
+        (81, "GROUP_MAX_SIZE_REACHED", "group.max.size"),
+        (26, "INVALID_SESSION_TIMEOUT", "session.timeout.ms"),
+        (79, "", ""),
+    ],
+)
+def test_a_client_that_its_group_refuses(code: int, text: str, advice: str) -> None:
     group = Members()
     group.join("a", 0, 1, ("a",))
     refused(group, "b", code, "sticky")
     findings = found(group.wires.values())
-    assert ("group-mismatch" in findings) == told
-    if told:
+    assert ("group-mismatch" in findings) == bool(text)
+    if text:
         finding = findings["group-mismatch"]
-        assert states(
-            finding.text, "b cannot join group g", "offers sticky, and the group has range of a"
-        )
-        assert "assignor" in finding.advice
+        assert states(finding.text, "b cannot join group g", text)
+        assert advice in finding.advice
         assert findings["error-broken"].because
+
+
+def test_a_worker_of_connect_in_a_group_of_consumers() -> None:
+    group = Members()
+    group.join("a", 0, 1, ("a",))
+    refused(group, "b", 23, "sessioned", "connect")
+    findings = found(group.wires.values())
+    assert states(findings["group-mismatch"].text, "type is connect", "of the group is consumer")
+    assert "another group.id" in findings["group-mismatch"].advice
+    assert "group-unreadable" not in findings
 
 
 @pytest.mark.parametrize("epoch", [0, 4])

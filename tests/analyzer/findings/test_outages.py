@@ -323,11 +323,19 @@ def test_resets_after_short_rests_one_after_the_other(rest_ns: int, told: bool) 
     assert "silent-drop" not in found(*wires, forgotten(9, SECOND // 2))
 
 
-@pytest.mark.parametrize(("back", "severity"), [(None, "warning"), (10, "note")])
-def test_a_controller_that_only_its_brokers_miss(back: int | None, severity: str) -> None:
+@pytest.mark.parametrize(
+    ("back", "other", "severity"),
+    [(None, "", "warning"), (10, "", "note"), (None, "Fetch", "warning"), (None, "Vote", "note")],
+)
+def test_a_controller_that_only_its_brokers_miss(
+    back: int | None, other: str, severity: str
+) -> None:
+    """`other`: what another node answers meanwhile."""
     wire = ended(opened().exchange("BrokerHeartbeat", 1, 1, client="1"), 50, 50)
     later = [] if back is None else [working(3, back, back + 9)]
-    last = failed(2, 9 if later else 19)
+    if other:
+        later.append(opened(4, 5, "10.0.1.9").exchange(other, 1, 1, client="1"))
+    last = failed(2, 19 if back is None else 9)
     told = found(wire, failed(1, 3), last, *later)["broker-down"]
     assert told.severity == severity
     assert states(told.text, "Controller 10.0.1.2:9092")

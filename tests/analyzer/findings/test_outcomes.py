@@ -94,6 +94,8 @@ def test_the_command_tells_outcomes() -> None:
     assert str(line["outcome_filter"]).startswith("api == Fetch and number in {40,")
     (line,) = told(str(CAUSES / "tls-expired-java.pcap.gz"))
     assert (line["client_id"], line["requests"], line["outcome"]) == (None, 0, "kept out")
+    worst = {str(line["worst_finding"]) for line in told(str(CAUSES / "broker-down-java.pcap.gz"))}
+    assert all("was down for 26 s" in each for each in worst)  # not what followed from it
 
 
 ENDS = ("outcome", "outcome_reason", "outcome_filter", "worst_finding")

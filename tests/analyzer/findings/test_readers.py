@@ -8,9 +8,18 @@ import pytest
 
 from kafkascope.analyzer.findings import Finding
 from tests.analyzer.findings.judging import ask, capture_of, ends, found, judged, states, wire_of
-from tests.analyzer.findings.sides_data import AGAIN, SMALL, STUCK, circling, fetch, reading
+from tests.analyzer.findings.sides_data import (
+    AGAIN,
+    SMALL,
+    STUCK,
+    circling,
+    cut_off,
+    fetch,
+    reading,
+)
 from tests.analyzer.findings.sides_groups import Readers, failing, sharing, zstd
 from tests.kit.batches import batch
+from tests.kit.members import subscribed
 from tests.kit.samples import CAPTURES
 from tests.kit.wire import MS, SECOND, Wire
 
@@ -74,6 +83,65 @@ def test_who_leaves_at_once_with_a_fetch_that_is_older_than_zstd(version: int, f
     finding = group.reported().get("batch-codec")
     assert (finding is not None and finding.severity == "error") == fails
     assert finding is None or not fails or "left its group" in finding.text
+
+
+@pytest.mark.parametrize("polls", [True, False])
+def test_kafkajs_leaves_when_its_long_polls_have_ended(polls: bool) -> None:
+    group = Readers()
+    protocols = [{"name": "RoundRobinAssigner", "metadata": subscribed("orders")}]
+    group.join("a", 0, 1, ("a",), protocols=protocols)
+    group.fetch("a", 1, 0, attributes=4)
+    if polls:
+        group.fetch("a", 6, 0, count=0, topic="others")
+    group.leave("a", 6.1)
+    assert ("batch-codec" in group.reported()) == polls
+
+
+@pytest.mark.parametrize(
+    ("version", "code", "early"), [(5, -1, True), (7, -1, False), (7, 76, True)]
+)
+def test_zstd_that_a_broker_does_not_know(version: int, code: int, early: bool) -> None:
+    parts = [{"index": 0, "records": batch([(None, b"v")], attributes=4)}]
+    done = {"name": "t", "partition_responses": [{"index": 0, "error_code": code}]}
+    asked = {"acks": -1, "topic_data": [{"name": "t", "partition_data": parts}]}
+    wire = Wire().exchange("Produce", version, 1, {"responses": [done]}, **asked)
+    assert ("batch-codec" in found([wire])) == early
+
+
+def test_a_response_whose_rest_never_comes() -> None:
+    """As where large packets are lost: a client that refuses its size closes at once."""
+    told = found([cut_off(number, "client", 150_000, after_ns=6 * SECOND) for number in range(3)])
+    assert "response-too-large" not in told
+    assert states(
+        told["unanswered"].text, "3 Fetch requests", "at most 1.0 KB of a response of 150 KB"
+    )
+    assert "MTU" in told["unanswered"].advice
+
+
+@pytest.mark.parametrize("grows", [True, False])
+def test_a_member_that_stops_fetching_lags(grows: bool) -> None:
+    """A paused one, say."""
+    group = Readers()
+    group.join("a", 0, 1, ("a",))
+    for number in range(4):
+        group.fetch("a", 1 + number, 10 * number, high_watermark=10 * number + 10)
+        group.list_end("b", 1.5 + number, 10 * number + 10)
+    group.list_end("b", 10, 200 if grows else 42)
+    group.list_end("b", 19, 500 if grows else 44)
+    group.beat("a", 20, 1)
+    assert ("lag" in group.reported()) == grows
+
+
+@pytest.mark.parametrize("recreated", [False, True])
+def test_a_log_that_ends_before_what_was_read(recreated: bool) -> None:
+    group = Readers()
+    group.join("a", 0, 1, ("a",))
+    group.fetch("a", 1, 0, count=40, high_watermark=40)
+    group.fetch("a", 2, 20, count=5, high_watermark=45 if recreated else 25)
+    finding = group.reported().get("log-truncated")
+    assert (finding is None) == recreated
+    if finding is not None:
+        assert states(finding.text, "at least 15 records", "orders-0: the log ends at 25", "39 was")
 
 
 def test_who_left_after_max_poll_interval_counts_from_the_join_to_the_leave() -> None:
@@ -173,20 +241,27 @@ def test_a_rebalance_is_no_restart() -> None:
     assert "redelivered" in told
 
 
-@pytest.mark.parametrize("error", [0, 22])
-def test_commits_that_fail_are_lost(error: int) -> None:
+@pytest.mark.parametrize(
+    ("error", "again", "text"),
+    [
+        (0, 10, ""),
+        (22, -1, "because all its 2 commits failed"),
+        (0, -1, "orders-0: no committed offset any more, 10 before"),
+    ],
+)
+def test_commits_that_fail_or_expire_are_lost(error: int, again: int, text: str) -> None:
     group = Readers()
     for life in (0, 10):
         name = f"a#{life}"
         group.join(name, life, 1, (name,))
-        group.start(name, life + 1, -1)
+        group.start(name, life + 1, again if life else -1)
         group.fetch(name, life + 2, 0)
         group.commit(name, life + 5, 10, error)
         group.leave(name, life + 6)
     told = group.reported()
-    assert ("commits-lost" in told) == bool(error)
-    if error:
-        assert "because all its 2 commits failed" in told["commits-lost"].text
+    assert ("commits-lost" in told) == bool(text)
+    if text:
+        assert text in told["commits-lost"].text
 
 
 @pytest.mark.parametrize(
@@ -267,7 +342,7 @@ def test_share_groups_that_get_records_again(
 
 def test_what_comes_back_by_itself_is_told() -> None:
     text = sharing([1] * 10 + [2] * 3, [2])["share-redelivery"].text
-    assert states(text, "3 of 13 records", "2 were delivered again without a release")
+    assert states(text, "3 of 13 deliveries", "2 were delivered again without a release")
     told = sharing([1] * 10 + [2], [1], 121)
     late = told["share-redelivery"]
     assert late.severity == "warning"
@@ -286,7 +361,7 @@ def test_what_comes_back_by_itself_is_told() -> None:
         ),
         ("codec-zstd-java11", ("zold-java", "zonly", "zstd", "never read past")),
         ("codec-zstd-kafkajs", ("97 ms later",)),
-        ("share-released-java", ("28 of 88 records of tasks",)),
+        ("share-released-java", ("28 of 88 deliveries of tasks",)),
         ("latest-skips-librdkafka", ("leads-0, leads-1 (latest)", "300 records")),
         ("retention-ahead-of-reader-java", ("420 records of cdrs", "deleted before cdr-bill")),
     ],

@@ -65,6 +65,10 @@ def test_a_topic_that_is_made_while_a_client_waits_for_it() -> None:
     assert finding.text.endswith("until the topic was created")
 
 
+def test_a_topic_name_that_none_can_have() -> None:
+    assert "no topic can have this one" in found([asking(unknown(17))])["unknown-topic"].advice
+
+
 @pytest.mark.parametrize("answers", [[unknown()] * 6, [metadata(NODE), *[unknown()] * 6]])
 def test_a_topic_that_never_comes_or_is_gone(answers: list[dict[str, Any]]) -> None:
     assert found([asking(*answers)])["unknown-topic"].severity == "warning"
@@ -136,6 +140,9 @@ def test_one_transaction_after_the_other_holds_nobody_back() -> None:
 def test_a_transaction_that_stays_open_holds_readers_back() -> None:
     finding = found(at_stable((0, 10, 20), (4, 20, 30), (24, 20, 50)))["transaction-blocks"]
     assert states(finding.text, "waited 20 s", "offset 20 of t-0", "30 records after it")
+    over = at_stable((0, 10, 20), (4, 20, 30), (24, 20, 50))
+    over[0].fetch(9, 20, batch([(None, b"v")] * 30, base_offset=20), topic="t", high_watermark=50)
+    assert "waited 20 s at the last stable offset 20" in found(over)["transaction-blocks"].text
 
 
 def adding(pause: float) -> Wire:

@@ -64,6 +64,10 @@ def test_nothing_newer_was_offered_so_nobody_knows() -> None:
     found = usage(Produce=[2])
     found.offered["Produce"] = (0, 2)
     assert verdict_of(found, "4.0").word == "unclear"
+    # kafka-go has Fetch 2, 5 and 10.
+    other = usage(Fetch=[2])
+    other.offered["Fetch"] = (0, 3)
+    assert verdict_of(other, "4.0").word == "unclear"
     # Of Kafka's own clients it is known what they can.
     found.identity = found.identity._replace(software="apache-kafka-java 2.4.1")
     assert verdict_of(found, "4.0").word == "ok"
