@@ -94,7 +94,10 @@ def _happened(group: str, kind: str, here: list[Happening], view: DetectorInput)
         severity="note" if by_hand else None,
         case="by-hand" if by_hand and kind == "back" else kind if kind == "gone" else "",
         number=numbers[0] if numbers else None,
-        about=view.about_group(group, [each.topic for each in here if each.topic]),
+        about={
+            **view.about_group(group, [each.topic for each in here if each.topic]),
+            "client": view.clients({each.client for each in here if each.client}),
+        },
     )
 
 

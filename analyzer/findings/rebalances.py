@@ -292,11 +292,16 @@ def _finding(
     view: DetectorInput,
     case: str = "",
 ) -> Finding:
+    evicted = [each for each in story.members if each.state in ("expired", "fenced")]
+    who = evicted if name == "rebalance-expired" else []
     return view.finding(
         name,
         text,
         MEMBERSHIP,
         group=story.group,
+        about={
+            "client": view.clients((each.client_id, each.host) for each in who)[: LIMITS.listed]
+        },
         count=len(found),
         span=(found[0].begin_ns, found[-1].end_ns or found[-1].begin_ns),
         number=found[0].number,

@@ -202,9 +202,9 @@ class Audit:
         for client_id, host, belongs in here:
             polls = self.delivery.polls.get((client_id, host))
             if polls is not None:
-                who = str(client_id or host)
+                client = str(client_id or ""), str(host)
                 mine = lives.get((client_id, host), [])
-                yield from pauses(group, who, belongs, polls, mine)
+                yield from pauses(group, client, belongs, polls, mine)
 
     def plans(self, group: str | None = None) -> list[Line]:
         return [

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, Literal, NamedTuple, TypeAlias
 
+from kafkascope.analyzer.identity import ClientKey
 from kafkascope.analyzer.merging.bounded import Event, Events
 from kafkascope.analyzer.merging.measures import Measures, least, most, stretch, total, whole
 from kafkascope.analyzer.merging.tables import Keyed, table
@@ -150,6 +151,8 @@ class Happening:
     text: str
     by_hand: bool = False
     """By a tool, not by a member."""
+    client: ClientKey | None = None
+    """That paused."""
     before_ns: int | None = None
     """When the group had fetched last, where it read again because it had committed nothing."""
 

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from functools import cache
 from typing import Any, Final
 
+from kafkascope.analyzer.identity import ClientKey
 from kafkascope.analyzer.statistics.delivery.ends import Periods
 from kafkascope.analyzer.statistics.delivery.model import Belongs, Happening
 from kafkascope.analyzer.statistics.groups.events import JOIN_GROUP, embedded
@@ -155,7 +156,7 @@ LEAST_PAUSE: Final = 5 * SECOND
 
 
 def pauses(
-    group: str, who: str, belongs: Belongs, periods: Periods, lives: list[tuple[int, int]]
+    group: str, client: ClientKey, belongs: Belongs, periods: Periods, lives: list[tuple[int, int]]
 ) -> Iterator[Happening]:
     """Yield the pauses of a client. `lives`: (first, last) time of each member that it was."""
     # Since KIP-62 the rebalance timeout is max.poll.interval.ms, but in aiokafka and kafkajs;
@@ -178,8 +179,8 @@ def pauses(
         else:
             over = "more than" if length > limit_ms * MS else "near"
             why = f", {over} its {what} ({limit_ms / 1000:g} s{name})"
-        text = f"{who} did not fetch for {length / SECOND:.1f} s{why}"
-        yield Happening(begin, "pause", group, "", None, length, None, text)
+        text = f"{client[0] or client[1]} did not fetch for {length / SECOND:.1f} s{why}"
+        yield Happening(begin, "pause", group, "", None, length, None, text, client=client)
 
 
 def _between_lives(
