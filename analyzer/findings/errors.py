@@ -64,6 +64,7 @@ STORAGE_ERROR: Final = 56
 class DiskFailure(Occurrences):
     """Answers of a broker that could not use its disk."""
 
+    apis: Names = whole(Names)
     clients: Names = whole(Names)
     topics: Names = whole(Names)
 
@@ -83,7 +84,7 @@ class ErrorCodes(Counts):
     seen = ErrorSeen.table(LIMITS.many_keys)
     """By code, API, client and topic."""
     disks = DiskFailure.table(500)
-    """By broker and API."""
+    """By broker."""
 
     def add_exchange(self, row: Row, exchange: Exchange) -> None:
         found = {(e.code, topic_key(e.topic, e.topic_id)) for e in row.errors}
@@ -99,23 +100,24 @@ class ErrorCodes(Counts):
                         seen.messages.add(error.message)
         topics = {topic for code, topic in found if code == STORAGE_ERROR}
         if topics:
-            failed = self.disks[(row.broker_address, row.api)]
-            failed.see(row, clients=client_of(row))
+            failed = self.disks[(row.broker_address,)]
+            failed.see(row, apis=row.api, clients=client_of(row))
             for topic in filter(None, topics):
                 failed.topics.add(topic)
 
     def findings(self, view: DetectorInput) -> Iterator[Finding]:
         for (code, api, *who, topic), seen in self.seen.items():
             yield from _seen(int(str(code)), api, view.client(*who), topic, seen, view)
-        for (broker, api), failed in self.disks.items():
+        for (broker,), failed in self.disks.items():
+            apis = sorted(map(str, failed.apis))
             clients, topics = view.clients(failed.clients), view.topics(failed.topics)
             about = f" for {listed(topics)}" if topics else ""
             yield view.finding(
                 "disk-failed",
                 f"Broker {spelled(broker)} cannot use its disk: "
-                f"{plural(failed.count, f'{api} request')} from {listed(clients)}{about} failed "
-                "with KAFKA_STORAGE_ERROR",
-                f'broker == "{broker}" and api == {api} and error == {STORAGE_ERROR}',
+                f"{plural(failed.count, 'request')} ({listed(apis)}) from {listed(clients)}{about} "
+                "failed with KAFKA_STORAGE_ERROR",
+                f'broker == "{broker}" and error == {STORAGE_ERROR}',
                 failed,
                 about={
                     "broker": spelled(broker),
