@@ -15,7 +15,7 @@ from kafkascope.analyzer.statistics.limits import LIMITS
 from kafkascope.analyzer.statistics.model import Accumulator, columns
 
 HappeningKind: TypeAlias = Literal[
-    "beyond", "back", "again", "gone", "lost", "pause", "twice", "none", "plan"
+    "beyond", "back", "again", "gone", "lost", "pause", "twice", "none"
 ]
 
 NO_OFFSETS: Final = (
