@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kafkascope.analyzer.exchanges.offline import fingerprint, open_capture
+from kafkascope.analyzer.exchanges.offline import fingerprint_of, open_capture
 from kafkascope.analyzer.exchanges.pairs import is_named
 from kafkascope.analyzer.exchanges.records import fields_of
 from kafkascope.analyzer.exchanges.rows import row_of
@@ -81,7 +81,7 @@ def test_what_is_no_capture_is_refused(tmp_path: Path) -> None:
 
 
 def test_a_pipe_has_no_fingerprint_of_its_own() -> None:
-    assert fingerprint("-") == fingerprint("/nowhere/at/all")
+    assert fingerprint_of("-") == fingerprint_of("/nowhere/at/all")
 
 
 # --- whoever reads the records of a field reads the same ones, behind damage as well --------------
