@@ -107,8 +107,7 @@ async def test_rows_have_signs_and_a_context_and_answer_to_filters(app, pilot, s
     causes = found.causes(store.session.context.names)
     assert sum(len(each.consequences) for each in causes) > 10
     words = ", ".join(
-        f"{sum(each.finding.severity == word for each in causes)} {word}s"
-        for word in ("error", "warning")
+        f"{sum(each.severity == word for each in causes)} {word}s" for word in ("error", "warning")
     )
     assert f" {words} (7) " in text_of(app).splitlines()[0], "causes, as screen 7 and check"
     await pilot.do("slash", *"finding == address-unanswered", "enter")
