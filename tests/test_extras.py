@@ -18,7 +18,14 @@ from tests.kit.run import run
 from tests.kit.samples import ROOT
 from tests.missing_extras import CAPTURE, COMMANDS, NOTES, PYTHON, USES, message
 
-DECLARED = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
+SETTINGS = tomllib.loads((ROOT / "pyproject.toml").read_text())
+DECLARED = SETTINGS["project"]["optional-dependencies"]
+
+
+def test_the_wheel_has_every_module_of_the_package() -> None:
+    listed = SETTINGS["tool"]["hatch"]["build"]["targets"]["wheel"]["only-include"]
+    modules = {path.relative_to(ROOT).as_posix() for path in ROOT.glob("kafkascope/*.py")}
+    assert modules <= {*listed}
 
 
 def test_the_table_has_the_extras_of_the_package_and_a_test_for_each_use() -> None:
