@@ -79,11 +79,15 @@ def catch_up(
         manifests = store.manifests()
         if manifests and manifests[-1]["keep"] is None:
             raise CaptureError(f"{out} is complete: its last batch ended all connections")
-        taken = {file["fingerprint"] for manifest in manifests for file in manifest["files"]}
+        taken = {
+            (file["fingerprint"], file["size_bytes"])
+            for manifest in manifests
+            for file in manifest["files"]
+        }
         new = [
             name
             for name in closed(_listed(inputs), rule, time.time())
-            if fingerprint_of(name).hex() not in taken
+            if (fingerprint_of(name).hex(), size_of(name)) not in taken
         ]
         batches = list(_batches(_by_time(new), batch_bytes))
         if rule.last and manifests and not batches:

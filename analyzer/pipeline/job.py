@@ -101,6 +101,8 @@ class Before:
     """Time of the latest packet."""
     fingerprints: list[bytes] = field(default_factory=list)
     """Fingerprints by file."""
+    sizes: list[int] = field(default_factory=list)
+    """Bytes by file: a part of a capture may begin with the same packet."""
     topics: dict[bytes, str] = field(default_factory=dict)
     carried: list[dict[str, Any]] = field(default_factory=list)
     """Rows of `_carry` in the last batch."""

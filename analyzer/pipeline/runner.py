@@ -78,7 +78,8 @@ def run(
             schemas=schemas,
             limits=limits,
         )
-        again = [file.name for file in job.files if file.fingerprint in before.fingerprints]
+        known = {*zip(before.fingerprints, before.sizes, strict=True)}
+        again = [file.name for file in job.files if (file.fingerprint, file.size) in known]
         if again:
             raise CaptureError(f"{out} already contains the tables of {again[0]}")
         return job
@@ -165,6 +166,7 @@ def before_of(store: Store, manifests: Sequence[dict[str, Any]]) -> Before:
         # Missing in manifests of versions that did not keep states of connections.
         before.last_ns = max(before.last_ns, manifest.get("last_ns", 0))
         before.fingerprints += [bytes.fromhex(f["fingerprint"]) for f in manifest["files"]]
+        before.sizes += [f["size_bytes"] for f in manifest["files"]]
         for path in store.files("topic_names", before.batch):
             for row in pq.ParquetFile(path).read().to_pylist():
                 before.topics[Uuid.parse(row["topic_id"])] = row["topic"]

@@ -48,6 +48,7 @@ from tests.analyzer.pipeline import kit
 from tests.analyzer.pipeline.kit import LAST, NOW, caught, exchanges, made, rotated, tables, without
 from tests.kit.captures import START_NS, A, B, Tape, records_of
 from tests.kit.samples import SAMPLES
+from tests.kit.traffic import tape
 from tests.kit.wire import request, response
 from tests.matrix import mostly_slow
 
@@ -156,6 +157,18 @@ def test_what_is_complete_takes_no_more(tmp_path: Path) -> None:
     assert caught(tmp_path / "in", tmp_path / "out", LAST)
     with pytest.raises(CaptureError, match="complete"):
         caught(tmp_path / "in", tmp_path / "out", LAST)
+
+
+def test_a_file_is_taken_once_and_another_one_that_begins_like_it_too(tmp_path: Path) -> None:
+    """A copy is the same file; a part has the same first packet, and another size."""
+    frames = tape(1).frames
+    taken = []
+    for name, count in (("a", 40), ("b", 40), ("c", 20)):
+        part = Tape()
+        part.frames = frames[:count]
+        (tmp_path / f"{name}.pcap").write_bytes(part.pcap())
+        taken.append(len(caught(tmp_path, tmp_path / "out", NOW)))
+    assert taken == [1, 0, 1]
 
 
 def test_the_youngest_file_of_a_folder_is_not_taken(tmp_path: Path) -> None:
