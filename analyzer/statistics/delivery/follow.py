@@ -112,8 +112,9 @@ class Follow:
             text = f"{one} fetched again {why}"
             before_ns = self.fetched_ns if self.began and not place.placed else None
             self._append(time_ns, "again", end - data, event, text, before_ns=before_ns)
-        if place.fetched is not None and first < place.fetched > about["high"]:
-            high, read = about["high"], place.fetched
+        high, read = about["high"], place.fetched
+        # Without a high watermark (-1) the end of the log is unknown.
+        if read is not None and 0 <= high < read and first < read:
             text = f"the log ends at {high:,}, and offset {read - 1:,} was read before"
             self._append(time_ns, "lost", read - high, event, text)
             place.fetched = first

@@ -132,14 +132,15 @@ def test_a_member_that_stops_fetching_lags(grows: bool) -> None:
     assert ("lag" in group.reported()) == grows
 
 
-@pytest.mark.parametrize("recreated", [False, True])
-def test_a_log_that_ends_before_what_was_read(recreated: bool) -> None:
+@pytest.mark.parametrize(("high_watermark", "ends_before"), [(25, True), (45, False), (-1, False)])
+def test_a_log_that_ends_before_what_was_read(high_watermark: int, ends_before: bool) -> None:
+    """-1: the response does not have it."""
     group = Readers()
     group.join("a", 0, 1, ("a",))
     group.fetch("a", 1, 0, count=40, high_watermark=40)
-    group.fetch("a", 2, 20, count=5, high_watermark=45 if recreated else 25)
+    group.fetch("a", 2, 20, count=5, high_watermark=high_watermark)
     finding = group.reported().get("log-truncated")
-    assert (finding is None) == recreated
+    assert (finding is not None) == ends_before
     if finding is not None:
         assert states(finding.text, "at least 15 records", "orders-0: the log ends at 25", "39 was")
 
