@@ -13,7 +13,14 @@ from typing import Any, Final, final
 from librt.strings import BytesWriter, read_i16_be, read_i32_be, read_i64_be
 from mypy_extensions import i64
 
-from kafkascope.kernel.json_values import PADDED, base64_of, octets_of, text_of, write_number
+from kafkascope.kernel.json_values import (
+    PADDED,
+    base64_of,
+    octets_of,
+    text_of,
+    write_member,
+    write_number,
+)
 from kafkascope.kernel.lines import MOST_KNOWN
 from kafkascope.kernel.pairs import HEADER, MAX_OFFSET, crc32c
 from kafkascope.kernel.walker import Refused
@@ -197,24 +204,15 @@ class JsonRecords:
         if not self.alone:
             last = base + i64(read_i32_be(data, at + 23))
             stated: i64 = i64(read_i32_be(data, at + 17)) & 0xFFFFFFFF
-            out.write(b'{"at":')
-            write_number(out, at)
-            out.write(b',"size":')
-            write_number(out, length)
-            out.write(form.before_base)
-            write_number(out, base)
-            out.write(b',"last_offset":')
-            write_number(out, last)
-            out.write(form.before_crc)
-            write_number(out, stated)
-            out.write(form.before_time)
-            write_number(out, first_ms)
-            out.write(b',"max_timestamp":')
-            write_number(out, last_ms)
-            out.write(form.before_sequence)
-            write_number(out, sequence)
-            out.write(b',"record_count":')
-            write_number(out, count)
+            write_member(out, b'{"at":', at)
+            write_member(out, b',"size":', length)
+            write_member(out, form.before_base, base)
+            write_member(out, b',"last_offset":', last)
+            write_member(out, form.before_crc, stated)
+            write_member(out, form.before_time, first_ms)
+            write_member(out, b',"max_timestamp":', last_ms)
+            write_member(out, form.before_sequence, sequence)
+            write_member(out, b',"record_count":', count)
             out.write(b',"records":[')
         if read_i64_be(data, at + 43) < 0:
             sequence = -1

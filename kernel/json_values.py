@@ -34,6 +34,12 @@ def write_number(out: BytesWriter, value: i64) -> None:
         out.write(PADDED[value % 1000])
 
 
+def write_member(out: BytesWriter, before: bytes, value: i64) -> None:
+    """Write a number, and what stands before it: its name, or members that are known already."""
+    out.write(before)
+    write_number(out, value)
+
+
 def write_millis(out: BytesWriter, value: i64, short: bool) -> None:
     """Write nanoseconds in milliseconds: a float, or an integer where `short` and there is no
     fraction."""
