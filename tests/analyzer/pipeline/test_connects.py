@@ -46,20 +46,22 @@ def rows(out: Path) -> list[dict[str, Any]]:
 
 
 def counted(path: Path) -> tuple[list[dict[str, Any]], set[int]]:
-    """Return the lines of connections, and the numbers of those that began before the capture."""
+    """Return the lines of connections, and the numbers of those that began before the capture and
+    carry no message."""
     statistic = Connections()
-    names = count_capture(path, statistic)
+    names = count_capture(path, statistic, decode_as=PORTS)
     lines = sorted(statistic.rows(names), key=lambda line: line["connection"])
-    return lines, statistic.midstream()
+    silent = {line["connection"] for line in lines if not line["requests"]}
+    return lines, silent & statistic.midstream()
 
 
-def told(lines: list[dict[str, Any]], midstream: Collection[int] = ()) -> list[list[Any]]:
-    """Without the order of the sides where no handshake tells it: the statistic knows the brokers
-    of the whole capture then, a task those of its part."""
+def told(lines: list[dict[str, Any]], silent: Collection[int] = ()) -> list[list[Any]]:
+    """Without the order of the sides of `silent`: the statistic knows the brokers of the whole
+    capture, a task those of its part."""
     out = []
     for line in lines:
         sides = [(line[f"{side}_address"], line[f"{side}_bytes"]) for side in ("client", "broker")]
-        if line["connection"] in midstream:
+        if line["connection"] in silent:
             sides.sort()
         out.append([*sides, *(line[name] for name in TOLD)])
     return out
@@ -112,8 +114,8 @@ def test_both_ways_tell_what_the_statistic_tells(seed: int, size: int, tasks: in
         (path / "in").mkdir()
         names = files(seed, path / "in")
         made_alike(names, path, tasks, size=size, export=False, decode_as=PORTS)
-        lines, midstream = counted(path / "in")
-        assert told(rows(path / "plain"), midstream) == told(lines, midstream)
+        lines, silent = counted(path / "in")
+        assert told(rows(path / "plain"), silent) == told(lines, silent)
 
 
 @given(seed=st.integers(0, 1 << 32))
