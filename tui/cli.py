@@ -37,7 +37,7 @@ SECTIONS: Final[Sections] = {
         "check": "Find problems, most severe first; exit 1 for CI",
         "report": "Write an HTML or Markdown report of a capture",
     },
-    "Analyze": {
+    "Ask": {
         "clients": "List clients, their libraries, and upgrade risks",
         "groups": "Show consumer groups, rebalances, and their causes",
         "cluster": "Show brokers, leaders, coordinators as advertised",

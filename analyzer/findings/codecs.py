@@ -164,8 +164,8 @@ def unread_of(view: DetectorInput, old: Mapping[ClientKey, Old]) -> dict[ClientK
                 continue
             version = old[who].version if codec == "zstd" and who in old else None
             polls = view.base.delivery.polls.get(who)
-            last_ns = polls.last_ns if polls is not None else None
-            left_ns = _judged(lives.get(who, ()), fetches, version, last_ns or 0)
+            last_ns = 0 if polls is None else polls.last_ns or 0
+            left_ns = _judged(lives.get(who, ()), fetches, version, last_ns)
             if left_ns is not None:
                 unread = Unread(str(topic), codec, tuple(fetches), left_ns)
                 found.setdefault(who, []).append(unread)

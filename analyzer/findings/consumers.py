@@ -192,8 +192,8 @@ def _owned_ns(story: Story, member: Member) -> int:
     """Return for how long a member may have owned partitions: from the first rebalance that ended
     after it had joined."""
     first = member.first_ns or 0
-    ends = (each.end_ns for each in story.rebalances if (each.end_ns or 0) >= first)
-    return (member.gone_ns or 0) - min((end for end in ends if end is not None), default=first)
+    ends = (each.end_ns for each in story.rebalances if each.end_ns is not None)
+    return (member.gone_ns or 0) - min((end for end in ends if end >= first), default=first)
 
 
 def _is_fetchless(story: Story, member: Member, view: DetectorInput) -> bool:

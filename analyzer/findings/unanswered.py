@@ -200,9 +200,9 @@ class Unanswered(Counts):
                 api=api,
                 broker=broker,
                 severity="note" if view.is_broker(*who) else None,
-                case="partial"
-                if lost.partial is not None and age >= limit("lost.age")
-                else _case(api, age, reason, rejected=rejected or first == lost.count, muted=muted),
+                case=_case(
+                    lost, api, reason, rejected=rejected or first == lost.count, muted=muted
+                ),
             )
         for (*who, api, broker), seen in self.open.items():
             client, age = view.client(*who), (view.last_ns or 0) - (seen.first or (0, 0))[0]
@@ -234,13 +234,16 @@ class Unanswered(Counts):
                 )
 
 
-def _case(api: Any, age: int, reason: Any, *, rejected: bool | int, muted: bool) -> str:
+def _case(lost: Lost, api: Any, reason: Any, *, rejected: bool | int, muted: bool) -> str:
     """Return which advice helps against requests without a response."""
+    old = (lost.oldest or 0) >= limit("lost.age")
+    if lost.partial is not None and old:
+        return "partial"
     if rejected:
         return "rejected"
     if muted:
         return "throttled"
-    waited = age >= limit("lost.age") and "by the client" in str(reason)
+    waited = old and "by the client" in str(reason)
     return "controller" if waited and _forwarded(api) else ""
 
 
@@ -294,8 +297,7 @@ class Disorder(Occurrences):
     """Requests that a later one overtook."""
 
     example: tuple[int, int, str, str, str] | None = least()
-    """Example from the first: time, correlation id, API, API and correlation id of the later
-    request."""
+    """The first one: its time, correlation id and API; API and correlation id of the later one."""
     responses: int | None = most()
     """That overtook a request of a connection."""
     connections: Names = whole(Names)

@@ -55,7 +55,7 @@ def test_every_command_is_in_one_section_of_the_list() -> None:
     assert len(helps) == sum(map(len, SECTIONS.values())) == len(COMMANDS)
     listed = re.findall(r"^  (\S+) +(\S.*)$", run("--help"), re.MULTILINE)
     assert [each for each in listed if each[0] in COMMANDS] == list(helps.items())
-    assert list(SECTIONS) == ["Look", "Analyze", "Live", "Share", "Test", "Protocol", "Set up"]
+    assert list(SECTIONS) == ["Look", "Ask", "Live", "Share", "Test", "Protocol", "Set up"]
     assert not {*OLD} & COMMANDS
     assert CliRunner().invoke(main, ["faults"]).exit_code == 2
 

@@ -169,7 +169,7 @@ class Delivery(DeliveryFacts):
         committed = batch.request.get("isolation_level") == READ_COMMITTED
         for (topic, number, error), parts in batch.parts.items():
             reads = self.reads[(topic, number, *client)]
-            offsets = [fetches for fetches in parts.fetch_offsets if fetches is not None]
+            offsets = [offset for offset in parts.fetch_offsets if offset is not None]
             reads.take(asked=max(offsets, default=None))
             if error:
                 reads.take(away_ns=max(parts.ends))
@@ -208,10 +208,10 @@ class Delivery(DeliveryFacts):
             _is_stuck(reads, parts)
         events: list[Kept] = []
         stands = []
-        columns = parts.begins, ends, parts.numbers, parts.ids, parts.at, parts.fetch_offsets, highs
-        responses = parts.elsewhere, parts.blobs, parts.by_exchange(parts.batches)
+        requests = parts.begins, ends, parts.numbers, parts.ids, parts.at, parts.fetch_offsets
+        responses = highs, parts.elsewhere, parts.blobs, parts.by_exchange(parts.batches)
         for begin, end, number, id_, at, fetch_offset, high, elsewhere, blob, found in zip(
-            *columns, *responses, strict=True
+            *requests, *responses, strict=True
         ):
             if found:
                 first = found[0].base_offset if fetch_offset is None else fetch_offset
